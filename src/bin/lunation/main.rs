@@ -1,0 +1,3 @@
+//! The lunation program.
+
+fn main() {}

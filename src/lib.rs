@@ -1,0 +1,9 @@
+//! lunation: a host that makes loops of coding agents trustworthy and scriptable.
+
+pub mod engine;
+pub mod journal;
+pub mod mechanism;
+pub mod policy;
+pub mod report;
+pub mod script;
+pub mod world;
