@@ -1,1 +1,40 @@
-//! The policy layer.
+//! What is wanted, as plain data: specs as written, plans as resolved, and what is observed and decided.
+//!
+//! Owns the vocabulary of lunation: agents, sensors, readings, decisions, budgets, completion, reasons.
+//! Must not know files, clocks, processes, Lua or git: everything here is a value or a pure function of values.
+//! Guarantees that the same observation always gives the same default decision, in every world.
+
+mod agent;
+mod budget;
+mod change;
+mod completion;
+mod decision;
+mod default_policy;
+mod feedback;
+mod loop_spec;
+mod observation;
+mod prompt;
+mod reading;
+mod reason;
+mod sensor;
+mod sentinel;
+mod turn;
+pub mod units;
+
+pub use agent::{
+    AgentSource, AgentSpec, Errors, FailedRule, JsonLines, Match, Parser, PromptChannel, TextRule, UsageRule,
+};
+pub use budget::{Breaker, Budget, Left};
+pub use change::{ChangeSummary, MOST_PATHS};
+pub use completion::{Completion, Mode, Strategy, Ternary};
+pub use decision::{Decision, Policy, PolicyError, Verdict};
+pub use default_policy::DefaultPolicy;
+pub use feedback::cap_feedback;
+pub use loop_spec::{Callbacks, CommitSpec, FenceSpec, LoopSpec, SpecError};
+pub use observation::{HistoryEntry, Observation};
+pub use prompt::{MOST_PROMPT_BYTES, PromptError, PromptSource, Slot, read_prompt, render_prompt, template_digest};
+pub use reading::{Reading, ReadingState, Sense};
+pub use reason::{BreakerKind, ExitCode, FailureMode, Reason, Status};
+pub use sensor::{CommandLine, CommandSpec, SensorSource, SensorSpec};
+pub use sentinel::{SentinelError, check_sentinel, says_sentinel};
+pub use turn::{Outcome, TimeoutKind, TurnSummary, Usage, UsageTotals};
