@@ -11,6 +11,7 @@ mod completion;
 mod decision;
 mod default_policy;
 mod feedback;
+mod json_lines;
 mod loop_spec;
 mod observation;
 mod prompt;
@@ -21,15 +22,14 @@ mod sentinel;
 mod turn;
 pub mod units;
 
-pub use agent::{
-    AgentSource, AgentSpec, Errors, FailedRule, JsonLines, Match, Parser, PromptChannel, TextRule, UsageRule,
-};
+pub use agent::{AgentSource, AgentSpec, ErrorPattern, Parser, PromptChannel};
 pub use budget::{Breaker, Budget, Left};
 pub use change::{ChangeSummary, MOST_PATHS};
 pub use completion::{Completion, Mode, Strategy, Ternary};
 pub use decision::{Decision, Policy, PolicyError, Verdict};
 pub use default_policy::DefaultPolicy;
 pub use feedback::cap_feedback;
+pub use json_lines::{FailedRule, JsonLines, Match, TextRule, UsageRule};
 pub use loop_spec::{Callbacks, CommitSpec, FenceSpec, LoopSpec, SpecError};
 pub use observation::{HistoryEntry, Observation};
 pub use prompt::{MOST_PROMPT_BYTES, PromptError, PromptSource, Slot, read_prompt, render_prompt, template_digest};
@@ -37,4 +37,4 @@ pub use reading::{Reading, ReadingState, Sense};
 pub use reason::{BreakerKind, ExitCode, FailureMode, Reason, Status};
 pub use sensor::{CommandLine, CommandSpec, SensorSource, SensorSpec};
 pub use sentinel::{SentinelError, check_sentinel, says_sentinel};
-pub use turn::{Outcome, TimeoutKind, TurnSummary, Usage, UsageTotals};
+pub use turn::{ErrorKind, Outcome, TimeoutKind, TurnSummary, Usage, UsageTotals};

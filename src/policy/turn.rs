@@ -12,6 +12,45 @@ pub enum TimeoutKind {
     Silence,
 }
 
+/// The kinds of trouble that an agent can report of its provider, its account or itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// [`Outcome::UsageLimit`].
+    UsageLimit,
+    /// [`Outcome::RateLimited`].
+    RateLimited,
+    /// [`Outcome::Auth`].
+    Auth,
+    /// [`Outcome::ContextOverflow`].
+    ContextOverflow,
+    /// [`Outcome::Overloaded`].
+    Overloaded,
+    /// [`Outcome::Server`].
+    Server,
+    /// [`Outcome::Network`].
+    Network,
+    /// [`Outcome::AgentError`].
+    AgentError,
+}
+
+impl ErrorKind {
+    /// The outcome of a turn that ended with it. `reset_at` in Unix seconds and `retry_after` in seconds are kept by
+    /// the two kinds that know them.
+    pub fn outcome(self, reset_at: Option<i64>, retry_after: Option<f64>) -> Outcome {
+        match self {
+            ErrorKind::UsageLimit => Outcome::UsageLimit { reset_at },
+            ErrorKind::RateLimited => Outcome::RateLimited { retry_after },
+            ErrorKind::Auth => Outcome::Auth,
+            ErrorKind::ContextOverflow => Outcome::ContextOverflow,
+            ErrorKind::Overloaded => Outcome::Overloaded,
+            ErrorKind::Server => Outcome::Server,
+            ErrorKind::Network => Outcome::Network,
+            ErrorKind::AgentError => Outcome::AgentError,
+        }
+    }
+}
+
 /// How a turn ended. Success needs positive proof; everything else is named.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
