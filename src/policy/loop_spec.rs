@@ -74,8 +74,6 @@ pub struct LoopSpec {
     pub feedback_bytes: usize,
     /// Commits the result when set.
     pub commit: Option<CommitSpec>,
-    /// True: an exhausted budget returns the last result instead of failing (`on_max_reached = "return_last"`).
-    pub return_last: bool,
     /// Seed of all randomness; default: drawn and recorded.
     pub seed: Option<u64>,
     /// Which questions the policy answers itself.
@@ -112,7 +110,6 @@ impl LoopSpec {
             kill_switch: ".lunation/STOP".into(),
             feedback_bytes: 16 << 10,
             commit: None,
-            return_last: false,
             seed: None,
             callbacks: Callbacks::default(),
         }

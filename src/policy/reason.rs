@@ -54,6 +54,8 @@ pub enum Reason {
     Interrupted,
     /// The script failed.
     ScriptError,
+    /// lunation itself or the machine failed in a way that has no other name.
+    HostError,
     /// Waiting for a person.
     Parked,
 }
@@ -82,6 +84,7 @@ impl Reason {
             Reason::Killed => "killed",
             Reason::Interrupted => "interrupted",
             Reason::ScriptError => "script_error",
+            Reason::HostError => "host_error",
             Reason::Parked => "parked",
         }
     }
@@ -103,7 +106,8 @@ impl Reason {
             | Reason::SensorBroken
             | Reason::RouterBroken
             | Reason::RepoLost
-            | Reason::DiskFull => Status::Failed,
+            | Reason::DiskFull
+            | Reason::HostError => Status::Failed,
             Reason::Killed | Reason::Interrupted => Status::Interrupted,
             Reason::ScriptError => Status::Crashed,
         }
@@ -116,6 +120,7 @@ impl Reason {
             Reason::MaxIterations | Reason::MaxWall | Reason::MaxTokens | Reason::MaxCost => ExitCode::CapReached,
             Reason::Parked => ExitCode::Waiting,
             Reason::RepoLost => ExitCode::Refused,
+            Reason::ScriptError => ExitCode::Usage,
             Reason::Interrupted => ExitCode::Signal(signal.unwrap_or(2)),
             _ => ExitCode::Unverified,
         }
