@@ -7,3 +7,5 @@ pub mod policy;
 pub mod report;
 pub mod script;
 pub mod world;
+
+pub use mechanism::process::enter_warden_if_asked;

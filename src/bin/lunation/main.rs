@@ -1,3 +1,5 @@
 //! The lunation program.
 
-fn main() {}
+fn main() {
+    lunation::mechanism::process::enter_warden_if_asked();
+}

@@ -1,0 +1,186 @@
+//! The raw system calls that have no safe wrapper. The only module of the crate that may be unsafe; each function says
+//! why what it does is sound. Policy of any kind lives elsewhere.
+#![allow(unsafe_code)]
+
+use std::io;
+
+use super::LeaderStatus;
+
+/// Forks. The child runs `child` and then ends with code 127; the parent gets the child's process id.
+///
+/// Only for the warden, which has one thread: then the child is a whole copy of the process, no lock can be held by a
+/// thread that is not there, and ordinary code may run in it.
+pub(super) fn fork(child: impl FnOnce()) -> io::Result<i32> {
+    // SAFETY: the caller is single-threaded (see above), so the child may do what the parent may.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            child();
+            exit_now(127)
+        }
+        pid => Ok(pid),
+    }
+}
+
+/// Ends the process at once, without running what was registered for an ordinary exit.
+pub(super) fn exit_now(code: i32) -> ! {
+    // SAFETY: has no preconditions.
+    unsafe { libc::_exit(code) }
+}
+
+/// Ignores every signal that a terminal or a careless `kill` sends, so that the warden only ends by its own decision.
+pub(super) fn ignore_common_signals() {
+    for signal in [
+        libc::SIGHUP,
+        libc::SIGINT,
+        libc::SIGTERM,
+        libc::SIGQUIT,
+        libc::SIGUSR1,
+        libc::SIGUSR2,
+        libc::SIGPIPE,
+        libc::SIGALRM,
+        libc::SIGTSTP,
+        libc::SIGTTIN,
+        libc::SIGTTOU,
+        libc::SIGVTALRM,
+        libc::SIGPROF,
+        libc::SIGIO,
+        libc::SIGPWR,
+        libc::SIGXCPU,
+        libc::SIGXFSZ,
+        libc::SIGSTKFLT,
+    ] {
+        // SAFETY: SIG_IGN is a valid disposition and no handler of ours is replaced.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+    for signal in libc::SIGRTMIN()..=libc::SIGRTMAX() {
+        // SAFETY: as above; the two that the C library keeps for itself are below SIGRTMIN.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// Gives every signal its default disposition and unblocks all of them, for a program that is about to be executed.
+pub(super) fn reset_signals() {
+    for signal in 1..=libc::SIGRTMAX() {
+        // SAFETY: SIG_DFL is valid for every signal; those that can't be changed answer with an error and stay.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    // SAFETY: the set is initialised by sigemptyset before it is used.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+    }
+}
+
+/// Closes every descriptor from `first` on: garbage that a careless host let its children inherit.
+///
+/// Only for the very start of the warden, before anything was opened.
+pub(super) fn close_from(first: i32) {
+    // SAFETY: nothing in this process owns a descriptor from `first` on yet, see above.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) };
+    if done != 0 {
+        for fd in first..highest_descriptor() {
+            // SAFETY: as above.
+            unsafe { libc::close(fd) };
+        }
+    }
+}
+
+/// Marks every descriptor from `first` on as closed by the next exec.
+pub(super) fn close_on_exec_from(first: i32) -> io::Result<()> {
+    const CLOSE_RANGE_CLOEXEC: u32 = 4;
+    // SAFETY: changes flags only.
+    if unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, CLOSE_RANGE_CLOEXEC) } == 0 {
+        return Ok(());
+    }
+    for fd in first..highest_descriptor() {
+        // SAFETY: changes a flag only; numbers that are no descriptor answer with an error.
+        unsafe {
+            let flags = libc::fcntl(fd, libc::F_GETFD);
+            if flags >= 0 && libc::fcntl(fd, libc::F_SETFD, flags | libc::FD_CLOEXEC) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn highest_descriptor() -> i32 {
+    // SAFETY: has no preconditions.
+    match unsafe { libc::sysconf(libc::_SC_OPEN_MAX) } {
+        n if n > 0 => i32::try_from(n).unwrap_or(i32::MAX).min(1 << 20),
+        _ => 1 << 16,
+    }
+}
+
+/// A child that ended and is not reaped yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ended {
+    pub pid: i32,
+    pub status: LeaderStatus,
+}
+
+/// What [`peek`] and [`reap`] find.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Found {
+    /// This one ended.
+    Ended(Ended),
+    /// There are children, and none of those asked about has ended.
+    NoneEnded,
+    /// There is no child (of those asked about) at all.
+    NoChild,
+}
+
+/// Looks for a child that ended, of any kind, and leaves it unreaped.
+pub(super) fn peek() -> io::Result<Found> {
+    wait(libc::P_ALL, 0, libc::WNOWAIT)
+}
+
+/// Reaps one child that ended, whichever.
+pub(super) fn reap_any() -> io::Result<Found> {
+    wait(libc::P_ALL, 0, 0)
+}
+
+/// Reaps this child if it ended.
+pub(super) fn reap(pid: i32) -> io::Result<Found> {
+    match libc::id_t::try_from(pid) {
+        Ok(id) if id > 0 => wait(libc::P_PID, id, 0),
+        _ => Ok(Found::NoChild),
+    }
+}
+
+fn wait(which: libc::idtype_t, id: libc::id_t, more: i32) -> io::Result<Found> {
+    loop {
+        // SAFETY: siginfo_t is plain data for which all zeroes is a valid value, and the call fills it.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let flags = libc::WEXITED | libc::WNOHANG | libc::__WALL | more;
+        // SAFETY: the pointer is valid for the call.
+        if unsafe { libc::waitid(which, id, &mut info, flags) } != 0 {
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EINTR) => continue,
+                Some(libc::ECHILD) => return Ok(Found::NoChild),
+                _ => return Err(error),
+            }
+        }
+        // SAFETY: waitid fills the fields of a SIGCHLD, and leaves zeroes when nothing has ended.
+        let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+        if pid == 0 {
+            return Ok(Found::NoneEnded);
+        }
+        let status = if info.si_code == libc::CLD_EXITED {
+            LeaderStatus::Exited(status)
+        } else {
+            LeaderStatus::Signaled(status)
+        };
+        return Ok(Found::Ended(Ended { pid, status }));
+    }
+}
+
+/// Lets a process run only when nobody else wants to, so that a fork storm can't outrun its sweep. Inherited by forks.
+pub(super) fn demote(pid: i32) {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the pointer is valid for the call; a failure only means that the process keeps its priority.
+    unsafe { libc::sched_setscheduler(pid, libc::SCHED_IDLE, &parameters) };
+}

@@ -1,0 +1,114 @@
+//! Starting the command itself. Owns what happens between fork and exec, in the child.
+
+use std::{
+    convert::Infallible,
+    ffi::{CString, OsString},
+    fs::File,
+    io::{self, Read, Write},
+    os::{
+        fd::OwnedFd,
+        unix::ffi::{OsStrExt, OsStringExt},
+    },
+};
+
+use nix::{
+    errno::Errno,
+    sys::{prctl, signal::Signal},
+    unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, execve, getpid, getppid, setsid},
+};
+
+use super::super::{
+    protocol::{Order, Stage},
+    sys,
+};
+
+/// The three standard descriptors of the command.
+pub(super) struct Standard {
+    pub stdin: OwnedFd,
+    pub stdout: OwnedFd,
+    pub stderr: OwnedFd,
+}
+
+/// A leader that was forked and has not reported yet.
+pub(super) struct Starting {
+    pub pid: i32,
+    /// Gets five bytes (stage and error number) when the start failed, and ends with nothing when exec succeeded.
+    pub report: File,
+}
+
+impl Starting {
+    /// Reads the report; to be called when `report` is readable. `None` means that the program is running (or was
+    /// killed before it did; then its end tells).
+    pub(super) fn outcome(&mut self) -> Option<(Stage, i32)> {
+        let mut bytes = [0u8; 5];
+        self.report.read_exact(&mut bytes).ok()?;
+        let [stage, errno @ ..] = bytes;
+        Some((Stage::from_byte(stage), i32::from_ne_bytes(errno)))
+    }
+}
+
+/// Everything that exec needs, made before the fork.
+struct Image {
+    program: CString,
+    argv: Vec<CString>,
+    env: Vec<CString>,
+    cwd: CString,
+}
+
+/// Forks the leader. The standard descriptors of the command are closed in this process when it returns.
+pub(super) fn start(order: &Order, standard: Standard) -> Result<Starting, (Stage, i32)> {
+    let image = Image {
+        program: c_string(&order.program)?,
+        argv: order.argv.iter().map(c_string).collect::<Result<_, _>>()?,
+        env: order.env.iter().map(c_string).collect::<Result<_, _>>()?,
+        cwd: c_string(&order.cwd)?,
+    };
+    let (reader, writer) = io::pipe().map_err(|error| (Stage::Descriptors, errno(&error)))?;
+    let warden = getpid();
+    let pid = sys::fork(|| become_leader(warden, &image, &standard, &mut File::from(OwnedFd::from(writer))))
+        .map_err(|error| (Stage::Fork, errno(&error)))?;
+    Ok(Starting { pid, report: File::from(OwnedFd::from(reader)) })
+}
+
+fn become_leader(warden: Pid, image: &Image, standard: &Standard, report: &mut File) {
+    let Err((stage, errno)) = try_become_leader(warden, image, standard);
+    let mut bytes = vec![stage as u8];
+    bytes.extend(errno.to_ne_bytes());
+    // If even this fails, the end of this process without a report is still an end that the warden sees.
+    let _ = report.write_all(&bytes);
+}
+
+fn try_become_leader(warden: Pid, image: &Image, standard: &Standard) -> Result<Infallible, (Stage, i32)> {
+    let at = |stage: Stage| move |errno: Errno| (stage, errno as i32);
+    setsid().map_err(at(Stage::Session))?;
+    // The warden has one thread, so this is the death of the process. A second line: the proof is the warden's.
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(at(Stage::Session))?;
+    if getppid() != warden {
+        sys::exit_now(127);
+    }
+    dup2_stdin(&standard.stdin).map_err(at(Stage::Descriptors))?;
+    dup2_stdout(&standard.stdout).map_err(at(Stage::Descriptors))?;
+    dup2_stderr(&standard.stderr).map_err(at(Stage::Descriptors))?;
+    sys::close_on_exec_from(3).map_err(|error| (Stage::Descriptors, errno(&error)))?;
+    chdir(image.cwd.as_c_str()).map_err(at(Stage::Folder))?;
+    sys::reset_signals();
+    execve(&image.program, &image.argv, &image.env).map_err(at(Stage::Exec))
+}
+
+fn c_string(text: &OsString) -> Result<CString, (Stage, i32)> {
+    CString::new(text.as_bytes()).map_err(|_| (Stage::Exec, libc::EINVAL))
+}
+
+fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::EIO)
+}
+
+/// Replaces the warden by another program, which keeps the descriptors that were made inheritable.
+pub(super) fn replace(argv: &[OsString], env: &[OsString]) -> Option<Infallible> {
+    let strings = |list: &[OsString]| -> Option<Vec<CString>> {
+        list.iter().map(|s| CString::new(s.clone().into_vec()).ok()).collect()
+    };
+    let (argv, env) = (strings(argv)?, strings(env)?);
+    sys::reset_signals();
+    execve(argv.first()?, &argv, &env).ok()
+}

@@ -1,0 +1,343 @@
+//! The warden's main loop: one command from fork to proof. Owns the ladder and its deadlines.
+
+use std::{
+    any::Any,
+    os::fd::{AsFd, OwnedFd},
+    time::{Duration, Instant},
+};
+
+use nix::{
+    sys::{
+        signal::{SigSet, Signal, killpg},
+        signalfd::{SfdFlags, SignalFd},
+    },
+    unistd::Pid,
+};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    fs::Timespec,
+};
+
+use super::{
+    super::{
+        LeaderStatus, Tier,
+        protocol::{FromWarden, GoneReport, Order, SWEEP_BOUND, ToWarden},
+        sys::{self, Found},
+    },
+    children::OwnChildren,
+    control::Control,
+    leader::{self, Standard, Starting},
+    muster::Muster,
+    sweep::{MOST_REAPED_AT_ONCE, Round, Sweep},
+};
+
+/// The end was not confirmed within the bound.
+const UNCONFIRMED: i32 = 3;
+/// How long a warden goes on sweeping after it had to say that it can't confirm the end.
+const STUBBORN: Duration = Duration::from_secs(60);
+
+/// Where the command stands. The leader stays unreaped until the sweep, as the anchor of its group.
+enum Phase {
+    /// Forked; exec has not been reported yet.
+    Starting(Starting),
+    /// Running.
+    Running,
+    /// The leader ended; what it left may write until then.
+    Ended { sweep_at: Instant },
+    /// Nothing is left to wait for.
+    Sweep { late: bool },
+}
+
+/// One command under watch.
+pub(super) struct Watch {
+    control: Control,
+    signals: SignalFd,
+    leader: Option<i32>,
+    leader_status: Option<LeaderStatus>,
+    phase: Phase,
+    /// When TERM was sent: the moment of the sweep.
+    kill_at: Option<Instant>,
+    late: Duration,
+    /// Children may have ended that the last look did not come to.
+    busy: bool,
+    tier: Tier,
+    children: OwnChildren,
+    muster: Muster,
+}
+
+impl Watch {
+    /// Starts the command. `Err` is an exit code: the host was told why.
+    pub(super) fn new(mut control: Control, order: Order, descriptors: Vec<OwnedFd>) -> Result<Watch, i32> {
+        let mut refuse = |message: &str| {
+            control.say(&FromWarden::Failed { message: message.into() });
+            2
+        };
+        let mut descriptors = descriptors.into_iter();
+        let (Some(stdout), Some(stderr), Some(stdin)) = (descriptors.next(), descriptors.next(), descriptors.next())
+        else {
+            return Err(refuse("the descriptors of the command did not arrive"));
+        };
+        let Some(muster) = Muster::new(&order, descriptors) else {
+            return Err(refuse("the descriptors of the host's death did not arrive"));
+        };
+        if !matches!(order.tier, Tier::Subreaper | Tier::ProcessGroup) {
+            return Err(refuse(&format!("it does not know the tier {}", order.tier)));
+        }
+        if order.tier == Tier::ProcessGroup && nix::sys::prctl::set_child_subreaper(false).is_err() {
+            return Err(refuse("the kernel refused to change the subreaper"));
+        }
+        let Ok(signals) = child_signals() else { return Err(refuse("no signal descriptor can be had")) };
+        let mut watch = Watch {
+            control,
+            signals,
+            leader: None,
+            leader_status: None,
+            phase: Phase::Sweep { late: false },
+            kill_at: None,
+            late: Duration::from_millis(order.late_ms),
+            busy: false,
+            tier: order.tier,
+            children: OwnChildren::new(),
+            muster,
+        };
+        match leader::start(&order, Standard { stdin, stdout, stderr }) {
+            Ok(starting) => {
+                watch.leader = Some(starting.pid);
+                watch.phase = Phase::Starting(starting);
+            }
+            Err((stage, errno)) => watch.control.say(&FromWarden::NotStarted { stage, errno }),
+        }
+        Ok(watch)
+    }
+
+    /// Watches until everything is gone; gives the exit code.
+    pub(super) fn run(&mut self) -> i32 {
+        let late = loop {
+            if let Phase::Sweep { late } = self.phase {
+                break late;
+            }
+            self.wait();
+            // An end by itself is noticed before an order to end it.
+            self.hear_of_exec();
+            self.look_at_children();
+            self.obey();
+            self.look_at_clock();
+        };
+        self.control.say(&FromWarden::Sweeping { late });
+        self.sweep()
+    }
+
+    /// The watch itself failed: say so, and sweep from scratch.
+    pub(super) fn after_panic(&mut self, panic: &(dyn Any + Send)) -> i32 {
+        let text = panic.downcast_ref::<&str>().map(|s| s.to_string());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        self.control.say(&FromWarden::Failed { message: format!("it panicked: {text}") });
+        self.sweep()
+    }
+
+    fn wait(&mut self) {
+        let until = match &self.phase {
+            Phase::Ended { sweep_at } => Some(*sweep_at),
+            _ => self.kill_at,
+        };
+        let limit = until.map(|at| at.saturating_duration_since(Instant::now()));
+        let limit = if std::mem::take(&mut self.busy) { Some(Duration::ZERO) } else { limit }.map(timespec);
+        let signals = self.signals.as_fd();
+        let mut fds = vec![PollFd::new(&self.control, PollFlags::IN), PollFd::from_borrowed_fd(signals, PollFlags::IN)];
+        if let Phase::Starting(starting) = &self.phase {
+            fds.push(PollFd::new(&starting.report, PollFlags::IN));
+        }
+        // An interrupted or failed poll is a look around too early, no more.
+        let _ = poll(&mut fds, limit.as_ref());
+        while let Ok(Some(_)) = self.signals.read_signal() {}
+    }
+
+    fn obey(&mut self) {
+        match self.control.messages() {
+            Ok(messages) => messages.into_iter().for_each(|m| self.obey_one(m)),
+            // A host that can't be understood can't be obeyed either: nothing may go on unwatched.
+            Err(message) => {
+                self.control.say(&FromWarden::Failed { message });
+                self.phase = Phase::Sweep { late: false };
+            }
+        }
+        if self.control.host_gone() {
+            self.muster.host_died();
+            self.phase = Phase::Sweep { late: false };
+        }
+    }
+
+    fn obey_one(&mut self, message: ToWarden) {
+        match message {
+            ToWarden::Sweep { farewell } => {
+                if farewell {
+                    self.muster.farewell();
+                }
+                self.phase = Phase::Sweep { late: false };
+            }
+            ToWarden::Stop { grace_ms } => self.stop(Duration::from_millis(grace_ms)),
+            ToWarden::Start(_) | ToWarden::Probe => {}
+        }
+    }
+
+    /// TERM to the leader's group, and CONT so that a stopped one hears it.
+    fn stop(&mut self, grace: Duration) {
+        let at = Instant::now() + grace;
+        self.kill_at = Some(self.kill_at.map_or(at, |before| before.min(at)));
+        if let (Some(leader), Phase::Starting(_) | Phase::Running) = (self.leader, &self.phase) {
+            // Unreaped, so the group is the leader's. Fails only when nobody in it can be signalled; then KILL follows.
+            let _ = killpg(Pid::from_raw(leader), Signal::SIGTERM);
+            let _ = killpg(Pid::from_raw(leader), Signal::SIGCONT);
+        }
+    }
+
+    fn hear_of_exec(&mut self) {
+        let Phase::Starting(starting) = &mut self.phase else { return };
+        let mut fds = [PollFd::new(&starting.report, PollFlags::IN)];
+        if !matches!(poll(&mut fds, Some(&timespec(Duration::ZERO))), Ok(n) if n > 0) {
+            return;
+        }
+        match starting.outcome() {
+            Some((stage, errno)) => {
+                self.control.say(&FromWarden::NotStarted { stage, errno });
+                self.phase = Phase::Sweep { late: false };
+            }
+            None => {
+                self.control.say(&FromWarden::Started { leader: starting.pid });
+                self.phase = Phase::Running;
+            }
+        }
+    }
+
+    fn look_at_children(&mut self) {
+        match self.phase {
+            Phase::Starting(_) | Phase::Running => self.reap_orphans_until_leader_ends(),
+            Phase::Ended { .. } => self.reap_orphans_beside_leader(),
+            Phase::Sweep { .. } => {}
+        }
+    }
+
+    /// Reaps what came to us and ended, and notices the leader's end without reaping it.
+    fn reap_orphans_until_leader_ends(&mut self) {
+        for _ in 0..MOST_REAPED_AT_ONCE {
+            match sys::peek() {
+                Ok(Found::Ended(ended)) if Some(ended.pid) == self.leader => return self.leader_ended(ended.status),
+                Ok(Found::Ended(ended)) => drop(sys::reap(ended.pid)),
+                Ok(Found::NoneEnded) | Err(_) => return,
+                Ok(Found::NoChild) => return self.phase = Phase::Sweep { late: false },
+            }
+        }
+        // There may be more, and their signals were already taken: come back at once, after a look at the socket.
+        self.busy = true;
+    }
+
+    fn leader_ended(&mut self, status: LeaderStatus) {
+        if let Phase::Starting(_) = self.phase {
+            // Its report is whole by now, for the writer is gone.
+            self.hear_of_exec();
+            if let Phase::Sweep { .. } = self.phase {
+                return;
+            }
+        }
+        self.leader_status = Some(status);
+        self.control.say(&FromWarden::LeaderEnded { status, asked: self.kill_at.is_some() });
+        let late = Instant::now() + self.late;
+        self.phase = Phase::Ended { sweep_at: self.kill_at.map_or(late, |at| at.min(late)) };
+        self.reap_orphans_beside_leader();
+    }
+
+    /// Reaps others than the leader, and goes on to the sweep when nobody else is listed.
+    fn reap_orphans_beside_leader(&mut self) {
+        // Without the subreaper the others are not our children; the host tells when their pipes are closed.
+        if self.tier == Tier::ProcessGroup {
+            return;
+        }
+        let Ok(children) = self.children.list() else { return };
+        let mut others = false;
+        for pid in children.into_iter().filter(|pid| Some(*pid) != self.leader).take(MOST_REAPED_AT_ONCE) {
+            others |= !matches!(sys::reap(pid), Ok(Found::Ended(_)));
+        }
+        if !others {
+            self.phase = Phase::Sweep { late: false };
+        }
+    }
+
+    fn look_at_clock(&mut self) {
+        let now = Instant::now();
+        match self.phase {
+            Phase::Starting(_) | Phase::Running if self.kill_at.is_some_and(|at| at <= now) => {
+                self.phase = Phase::Sweep { late: false };
+            }
+            Phase::Ended { sweep_at } if sweep_at <= now => self.phase = Phase::Sweep { late: self.kill_at.is_none() },
+            _ => {}
+        }
+    }
+
+    /// Sweeps until the proof or the bound, tells the host, and in the second case goes on for a while.
+    fn sweep(&mut self) -> i32 {
+        let children = std::mem::replace(&mut self.children, OwnChildren::new());
+        let mut sweep = Sweep::new(children, self.leader);
+        let began = Instant::now();
+        let mut told = false;
+        let proven = loop {
+            match sweep.round() {
+                Round::Nobody => break true,
+                Round::Again(pause) => self.rest(pause),
+            }
+            if began.elapsed() > SWEEP_BOUND && !told {
+                self.tell(&mut sweep, false);
+                told = true;
+            }
+            if began.elapsed() > SWEEP_BOUND + STUBBORN {
+                break false;
+            }
+        };
+        if !told {
+            self.tell(&mut sweep, proven);
+        }
+        self.muster.finish();
+        if proven { 0 } else { UNCONFIRMED }
+    }
+
+    /// Sleeps until a child ends or the time is over, still noticing the end of the host.
+    fn rest(&mut self, pause: Duration) {
+        let signals = self.signals.as_fd();
+        let _ = poll(&mut [PollFd::from_borrowed_fd(signals, PollFlags::IN)], Some(&timespec(pause)));
+        while let Ok(Some(_)) = self.signals.read_signal() {}
+        let said_farewell =
+            self.control.messages().is_ok_and(|m| m.iter().any(|m| matches!(m, ToWarden::Sweep { farewell: true })));
+        if said_farewell {
+            self.muster.farewell();
+        }
+        if self.control.host_gone() {
+            self.muster.host_died();
+        }
+    }
+
+    fn tell(&mut self, sweep: &mut Sweep, proven: bool) {
+        if self.leader_status.is_none()
+            && let Some(status) = sweep.leader_status()
+        {
+            self.leader_status = Some(status);
+            self.control.say(&FromWarden::LeaderEnded { status, asked: true });
+        }
+        // Without the subreaper nobody comes to us, so having no child proves nothing.
+        let report = sweep.report(proven);
+        let confirmed = proven && self.tier != Tier::ProcessGroup;
+        self.control.say(&FromWarden::Gone(GoneReport { confirmed, ..report }));
+    }
+}
+
+fn child_signals() -> nix::Result<SignalFd> {
+    let mut mask = SigSet::empty();
+    mask.add(Signal::SIGCHLD);
+    mask.thread_block()?;
+    SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+}
+
+pub(super) fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    }
+}
