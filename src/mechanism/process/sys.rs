@@ -61,9 +61,13 @@ pub(super) fn ignore_common_signals() {
 
 /// Gives every signal its default disposition and unblocks all of them, for a program that is about to be executed.
 pub(super) fn reset_signals() {
+    // The C library hides two signals of its own (which may have been inherited as ignored), so its wrapper won't do.
+    // An action of all zeroes is the default disposition without flags; 64 bytes are more than the kernel reads.
+    let default = [0u64; 8];
     for signal in 1..=libc::SIGRTMAX() {
-        // SAFETY: SIG_DFL is valid for every signal; those that can't be changed answer with an error and stay.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        // SAFETY: the pointer is valid for the call, the last argument is the kernel's size of a signal set; signals
+        // that can't be changed answer with an error and stay.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), std::ptr::null_mut::<u64>(), 8usize) };
     }
     // SAFETY: the set is initialised by sigemptyset before it is used.
     unsafe {
