@@ -288,6 +288,10 @@ fn the_sample_of_format_1_is_still_read() {
         })
         .collect();
     assert_eq!(prompts[1], b"Fix the tests. (iteration 2)\n");
+    for (record, kind) in recording.records.iter().zip(&kinds) {
+        assert_eq!(record.event.kind(), kind);
+        assert!(Event::KINDS.contains(&kind.as_str()));
+    }
     let Event::RunEnded(end) = &recording.records[recording.records.len() - 1].event else { panic!("no end") };
     assert_eq!((end.reason, end.verified, end.iterations, end.exit_code), (Reason::Completed, true, 4, 0));
     let decisions: Vec<Decision> = recording

@@ -213,6 +213,68 @@ pub enum Event {
     RunEnded(Box<RunEnded>),
 }
 
+impl Event {
+    /// The names of all kinds.
+    pub const KINDS: [&'static str; 25] = [
+        "run_started",
+        "loop_started",
+        "baseline",
+        "iteration_started",
+        "prompted",
+        "turn_ended",
+        "guarded",
+        "fenced",
+        "changed",
+        "fixed",
+        "sensed",
+        "decided",
+        "rolled_back",
+        "iteration_ended",
+        "rung_changed",
+        "backed_off",
+        "breaker_opened",
+        "command",
+        "interrupted",
+        "suspended",
+        "noted",
+        "logged",
+        "committed",
+        "capped",
+        "run_ended",
+    ];
+
+    /// The name of its kind, as in the journal.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Event::RunStarted(_) => "run_started",
+            Event::LoopStarted { .. } => "loop_started",
+            Event::Baseline { .. } => "baseline",
+            Event::IterationStarted { .. } => "iteration_started",
+            Event::Prompted { .. } => "prompted",
+            Event::TurnEnded { .. } => "turn_ended",
+            Event::Guarded { .. } => "guarded",
+            Event::Fenced { .. } => "fenced",
+            Event::Changed { .. } => "changed",
+            Event::Fixed { .. } => "fixed",
+            Event::Sensed { .. } => "sensed",
+            Event::Decided { .. } => "decided",
+            Event::RolledBack { .. } => "rolled_back",
+            Event::IterationEnded { .. } => "iteration_ended",
+            Event::RungChanged { .. } => "rung_changed",
+            Event::BackedOff { .. } => "backed_off",
+            Event::BreakerOpened { .. } => "breaker_opened",
+            Event::Command { .. } => "command",
+            Event::Interrupted { .. } => "interrupted",
+            Event::Suspended { .. } => "suspended",
+            Event::Noted { .. } => "noted",
+            Event::Logged { .. } => "logged",
+            Event::Committed { .. } => "committed",
+            Event::Capped { .. } => "capped",
+            Event::RunEnded(_) => "run_ended",
+        }
+    }
+}
+
 /// What is known when a run starts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunStarted {

@@ -6,7 +6,7 @@ use super::failure_modes::failure_modes;
 use super::iterations::{IterationRow, rows};
 use super::next_steps::{NextStep, next_steps};
 use crate::journal::{Event, Problem, Record, Recording, RunEnded, RunId, RunStarted};
-use crate::policy::{BreakerKind, ChangeSummary, FailureMode, Reason, Status, UsageTotals};
+use crate::policy::{BreakerKind, ChangeSummary, FailureMode, Left, Reason, Status, UsageTotals};
 
 /// Whether a run goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -70,6 +70,8 @@ pub struct Summary {
     pub climbs: u32,
     /// Sums: of the end record, else as far as the journal goes.
     pub usage: UsageTotals,
+    /// What remained of the budget after the last iteration that was decided.
+    pub left: Option<Left>,
     /// What changed over the whole run; none without an end record.
     pub change: Option<ChangeSummary>,
     /// A breaker that opened.
@@ -136,6 +138,7 @@ impl Summary {
             iterations: rows(&recording.records),
             climbs: 0,
             usage: UsageTotals::default(),
+            left: None,
             change: None,
             breaker: None,
             commit: None,
@@ -169,6 +172,7 @@ impl Summary {
                     self.breaker = Some(Breaker { kind: *breaker, diagnosis: diagnosis.clone() });
                 }
                 Event::Committed { commit, .. } => self.commit = Some(commit.clone()),
+                Event::Decided { observation, .. } => self.left = Some(observation.left),
                 Event::IterationEnded { .. } => self.usage.iterations += 1,
                 _ => {}
             }

@@ -1,5 +1,14 @@
-//! The lunation program.
+//! The lunation program: arguments in, words and exit codes out. All else is in the library.
 
-fn main() {
+mod app;
+mod args;
+mod commands;
+mod exit_code;
+mod place;
+mod present;
+
+fn main() -> std::process::ExitCode {
+    // Every agent, sensor and command runs under this same program, entered again as its warden.
     lunation::mechanism::process::enter_warden_if_asked();
+    app::main()
 }

@@ -1,0 +1,83 @@
+//! The arguments of the program, as written. Nothing is done here.
+
+mod project;
+mod reading;
+mod running;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+pub(crate) use reading::{IterationChoice, Log, OfIteration, Report, RunChoice, Status, Why};
+
+/// Runs loops of coding agents that can be trusted: each project says in loop.lua what its loop is.
+#[derive(Debug, Parser)]
+#[command(
+    name = "lunation",
+    version,
+    about,
+    disable_help_subcommand = true,
+    arg_required_else_help = true,
+    after_help = "Exit codes: 0 completed and verified, 1 ended without it, 2 a cap was reached, 3 waiting for a person, \
+                  4 usage or script error (nothing was launched), 5 refused (held by another run, or not to be trusted), \
+                  128+n ended by signal n.\n\
+                  Environment: LUNATION_LOG=debug shows the program's own log on standard error; NO_COLOR turns colour off."
+)]
+pub(crate) struct Cli {
+    /// Options of every command.
+    #[command(flatten)]
+    pub(crate) global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Work as if started in this folder
+    #[arg(short = 'C', value_name = "DIR", global = true, default_value = ".", hide_default_value = true)]
+    pub(crate) directory: PathBuf,
+    /// Print JSON for programs instead of words for people
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Leave out headings, remarks and hints
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show where a run is now
+    Status(Status),
+    /// Tell why a run stands where it stands, and what to type next
+    Why(Why),
+    /// Show everything that happened in a run, in order
+    Log(Log),
+    /// Print the exact prompt of an iteration
+    Prompt(OfIteration),
+    /// Print what an iteration changed, as a diff
+    Diff(OfIteration),
+    /// Report on one run, or on all runs together
+    Report(Report),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_arguments_are_sound_and_every_command_and_option_is_documented() {
+        let mut command = Cli::command();
+        command.build();
+        command.clone().debug_assert();
+        for sub in command.get_subcommands() {
+            assert!(sub.get_about().is_some(), "{} has no description", sub.get_name());
+            for arg in sub.get_arguments() {
+                assert!(arg.get_help().is_some(), "{} {} has no description", sub.get_name(), arg.get_id());
+            }
+        }
+    }
+}

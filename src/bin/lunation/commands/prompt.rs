@@ -1,0 +1,32 @@
+//! `lunation prompt N`: the exact prompt of an iteration, byte for byte as it was recorded.
+
+use lunation::journal::blob;
+use lunation::policy::ExitCode;
+use serde_json::json;
+
+use super::iteration::{self, Chosen};
+use crate::args::{Global, OfIteration};
+use crate::exit_code::UsageError;
+use crate::present::Output;
+
+pub(crate) fn run(global: &Global, args: &OfIteration, out: &mut Output) -> anyhow::Result<ExitCode> {
+    let Chosen { run, row } = iteration::choose(global, args, out)?;
+    let Some(id) = &row.prompt else {
+        let message = format!("iteration {} of run {} ended before it had a prompt", row.iteration, run.id);
+        return Err(UsageError::new(message, "`lunation why` tells why").into());
+    };
+    let prompt = blob(&run.dir, id)?;
+    if out.json() {
+        out.value(&json!({
+            "run": run.id,
+            "path": row.path,
+            "iteration": row.iteration,
+            "sha256": id,
+            "bytes": prompt.len(),
+            "prompt": String::from_utf8_lossy(&prompt),
+        }))?;
+    } else {
+        out.content(&prompt)?;
+    }
+    Ok(ExitCode::Verified)
+}
