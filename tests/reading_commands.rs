@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
 use lunation::journal::{Clock, Event, Journal, JournalOptions, RunId, RunsFolder, Secrets};
+use lunation::mechanism::repo::{Repository, RepositoryOptions, state_folder};
 use lunation::policy::{BreakerKind, Decision, Reason};
 use recorded_run::{Step, Story, TestClock, note, run_id};
 
@@ -510,7 +511,29 @@ fn without_a_repository_there_is_one_clear_error() {
     assert_eq!((json.code, parsed["exit_code"].as_u64()), (4, Some(4)));
     let gone = project.run(&["-C", "nowhere", "status"]);
     assert_eq!(gone.code, 4);
-    assert!(gone.err.contains("nowhere"), "{}", gone.err);
+    assert_eq!(gone.err, "error: nowhere is no folder\nhint: name another one with -C\n");
+}
+
+#[test]
+fn a_run_whose_record_left_the_git_folder_is_read_from_the_state_folder() {
+    let project = Project::new();
+    let options = RepositoryOptions::default();
+    let repository = Repository::discover(&project.root(), &options).unwrap();
+    let state = state_folder(&project.folder.path().join("home/state"), &repository).unwrap();
+    let id = run_id(START, 1);
+    let runs = project.runs().with_second_place(&state);
+    let clock = TestClock::at(START);
+    let options = JournalOptions {
+        second_link: runs.second_dir(&id),
+        ..JournalOptions::new(runs.run_dir(&id), id.clone(), clock.clone())
+    };
+    let mut story = Story::begin_with(options, clock);
+    story.iterate(Step::keep(2));
+    fs::remove_dir_all(project.root().join(".git/lunation")).unwrap();
+    story.iterate(Step::keep(0)).end(Reason::Completed, true);
+    assert!(project.read(&["status"]).contains("completed, verified, after 2 iterations"));
+    assert_eq!(project.read(&["prompt", "1"]), "Fix the tests. (iteration 1)\n");
+    assert_eq!(project.read(&["prompt", "2"]), "Fix the tests. (iteration 2)\n");
 }
 
 #[test]

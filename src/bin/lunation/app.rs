@@ -1,6 +1,6 @@
 //! From the process's arguments and environment to a command, and from its result to an exit code.
 //!
-//! The only place that reads the ambient environment; commands and the library get values.
+//! Reads the ambient environment together with `place.rs`; the library gets values.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;

@@ -9,9 +9,9 @@ use std::process;
 
 use clap::error::ErrorKind;
 use lunation::journal::{FindError, JournalError};
+use lunation::mechanism::repo::RepoError;
 use lunation::policy::ExitCode;
 
-use crate::place::PlaceError;
 use crate::present::{self, StdoutClosed};
 
 /// Something that the person who typed can put right.
@@ -64,8 +64,8 @@ fn judge(error: &anyhow::Error) -> (ExitCode, Option<String>) {
         if let Some(UsageError { hint, .. }) = cause.downcast_ref() {
             return (ExitCode::Usage, (!hint.is_empty()).then(|| hint.clone()));
         }
-        if let Some(error) = cause.downcast_ref::<PlaceError>() {
-            return of_place(error);
+        if let Some(error) = cause.downcast_ref::<RepoError>() {
+            return of_repository(error);
         }
         if let Some(error) = cause.downcast_ref::<FindError>() {
             return of_find(error);
@@ -77,13 +77,26 @@ fn judge(error: &anyhow::Error) -> (ExitCode, Option<String>) {
     (ExitCode::Unverified, None)
 }
 
-fn of_place(error: &PlaceError) -> (ExitCode, Option<String>) {
-    match error {
-        PlaceError::NoRepository { .. } => {
-            (ExitCode::Usage, Some("go into a git repository, or name one with -C".into()))
-        }
-        PlaceError::Unreadable { .. } => (ExitCode::Usage, None),
-    }
+fn of_repository(error: &RepoError) -> (ExitCode, Option<String>) {
+    let code = match error {
+        RepoError::NoRepository { .. }
+        | RepoError::Bare(_)
+        | RepoError::InsideGitFolder(_)
+        | RepoError::TooWide(_)
+        | RepoError::Unsupported { .. } => ExitCode::Usage,
+        RepoError::DubiousOwnership { .. }
+        | RepoError::Held { .. }
+        | RepoError::GitLocked { .. }
+        | RepoError::Guard { .. }
+        | RepoError::Lost { .. } => ExitCode::Refused,
+        _ => ExitCode::Unverified,
+    };
+    let hint = match error {
+        RepoError::NoRepository { .. } => Some("-C DIR starts in another folder".into()),
+        RepoError::Held { .. } => Some("`lunation status` tells about the run that holds it".into()),
+        _ => None,
+    };
+    (code, hint)
 }
 
 fn of_find(error: &FindError) -> (ExitCode, Option<String>) {
