@@ -365,7 +365,7 @@ fn a_version_is_asked_for_with_a_limit() {
         let env = BTreeMap::from([("MARK".to_owned(), "x".to_owned())]);
         let spec = AgentSpec { version: argv, env, ..plain() };
         let cwd = stage.work("");
-        stage.runtime.block_on(version(&processes, &spec, &cwd, &stage.ambient, CancellationToken::new()))
+        stage.runtime.block_on(version(&processes, &spec, &cwd, &stage.ambient))
     };
     assert_eq!(ask(&["agent", "--version"]).as_deref(), Some("1.2.3"));
     assert_eq!(ask(&["no-such-agent"]), None);

@@ -38,7 +38,8 @@ mod transcript;
 mod turn;
 mod usage;
 
+pub use crate::mechanism::process::LogFilters as LogMask;
 pub use error::AgentError;
 pub use start_checks::{check, resolve, version};
 pub use transcript::{Transcript, judge_transcript};
-pub use turn::{LogMask, MOST_ARGUMENT_BYTES, TurnReport, TurnRequest, take_turn};
+pub use turn::{MOST_ARGUMENT_BYTES, TurnReport, TurnRequest, take_turn};

@@ -103,7 +103,6 @@ pub async fn version(
     spec: &AgentSpec,
     cwd: &Path,
     ambient: &[(OsString, OsString)],
-    cancel: CancellationToken,
 ) -> Option<String> {
     let (program, args) = spec.version.as_ref()?.split_first()?;
     let rules = EnvironmentRules {
@@ -117,7 +116,7 @@ pub async fn version(
         .wall(VERSION_TIME)
         .term_grace(Duration::from_secs(1))
         .keep_output(4096, 4096);
-    let finished = processes.run(command, cancel, None).await.ok()?;
+    let finished = processes.run(command, CancellationToken::new(), None).await.ok()?;
     if !finished.is_success() {
         return None;
     }

@@ -21,15 +21,12 @@ use super::told::{Reader, Told};
 use super::transcript::{Ended, compile, summarise, summary_of};
 use crate::mechanism::process::environment::{Audience, EnvironmentRules, scrub};
 use crate::mechanism::process::{
-    Command, Finished, LeftBehind, LogFilter, Observer, ProcessError, Processes, Stdin, Stream, Wish,
+    Command, Finished, LeftBehind, LogFilters, Observer, ProcessError, Processes, Stdin, Stream, Wish,
 };
 use crate::policy::{AgentSpec, Outcome, PromptChannel, TurnSummary};
 
 /// The longest prompt that may be one argument: Linux refuses 131,072 bytes, whatever the total limit is.
 pub const MOST_ARGUMENT_BYTES: usize = 120_000;
-
-/// Makes the filter that masks secrets in the log, one for each stream.
-pub type LogMask = Arc<dyn Fn(Stream) -> Box<dyn LogFilter> + Send + Sync>;
 
 /// Everything that one turn needs.
 #[derive(Clone)]
@@ -57,7 +54,7 @@ pub struct TurnRequest<'a> {
     /// The longest that log may get, in bytes.
     pub log_cap: u64,
     /// Masks secrets in the log.
-    pub log_mask: Option<LogMask>,
+    pub log_mask: Option<LogFilters>,
     /// The zone of this machine, for "resets at 5pm".
     pub zone: TimeZone,
 }

@@ -34,7 +34,7 @@ impl fmt::Debug for Stdin {
 }
 
 /// Makes the filters of a log, one for each stream.
-pub(super) type LogFilters = Arc<dyn Fn(Stream) -> Box<dyn LogFilter> + Send + Sync>;
+pub type LogFilters = Arc<dyn Fn(Stream) -> Box<dyn LogFilter> + Send + Sync>;
 
 /// A program, what it gets and what it may use. Build one with [`Command::new`] and the methods below.
 #[derive(Clone)]

@@ -72,7 +72,7 @@ mod warden;
 
 pub use capture::Captured;
 pub use clock::{Elapsed, Stamp};
-pub use command::{Command, Stdin};
+pub use command::{Command, LogFilters, Stdin};
 pub use error::ProcessError;
 pub use finished::{Ending, Finished, LeaderStatus, LeftBehind, LogReport, TimeoutKind};
 pub use observer::{LogFilter, Observer, Stream, Wish};
