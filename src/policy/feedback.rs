@@ -23,6 +23,26 @@ pub fn cap_feedback(text: &str, cap: usize, full_log: Option<&str>) -> String {
     format!("{}{}{}", &text[..head_end], marker(tail_start - head_end), &text[tail_start..])
 }
 
+/// The same for text of which only the beginning and the end were kept: `gap` bytes between `head` and `tail` are
+/// missing. Where to find the whole is said elsewhere. Nothing is cut when there is room for all and no gap.
+pub fn cap_feedback_with_gap(head: &str, tail: &str, gap: usize, cap: usize) -> String {
+    let total = head.len() + gap + tail.len();
+    if gap == 0 || head.len() <= cap || tail.len() <= cap {
+        // What is cut reaches into one of the two at most, so they may as well be one.
+        let missing = if gap == 0 { String::new() } else { format!("\n[... {gap} of {total} bytes cut ...]\n") };
+        return cap_feedback(&format!("{head}{missing}{tail}"), cap, None);
+    }
+    let marker = |cut: usize| format!("\n[... {cut} of {total} bytes cut ...]\n");
+    let room = cap.saturating_sub(marker(total).len());
+    if room == 0 {
+        return head[..floor(head, cap)].to_owned();
+    }
+    let head_end = line_end_before(head, floor(head, room / 3));
+    let tail_start = line_start_after(tail, ceil(tail, tail.len() - (room - room / 3)));
+    let cut = total - head_end - (tail.len() - tail_start);
+    format!("{}{}{}", &head[..head_end], marker(cut), &tail[tail_start..])
+}
+
 fn floor(text: &str, mut at: usize) -> usize {
     at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -75,7 +95,22 @@ mod tests {
         assert!(capped.contains(&format!("of {} bytes cut; whole output: run/log", text.len())), "{capped}");
     }
 
+    #[test]
+    fn text_with_a_gap_is_cut_the_same_and_the_whole_is_counted() {
+        let (head, tail) = ("first\n".repeat(100), "last\n".repeat(100));
+        let capped = cap_feedback_with_gap(&head, &tail, 1_000_000, 200);
+        assert!(capped.len() <= 200);
+        assert!(capped.starts_with("first\n") && capped.ends_with("last\n"));
+        assert!(capped.contains("of 1001100 bytes cut"), "{capped}");
+        assert_eq!(cap_feedback_with_gap("a\n", "b\n", 0, 200), "a\nb\n");
+    }
+
     proptest! {
+        #[test]
+        fn a_gap_never_breaks_the_cap(head in "\\PC*", tail in "\\PC*", gap in 0usize..999, cap in 0usize..300) {
+            prop_assert!(cap_feedback_with_gap(&head, &tail, gap, cap).len() <= cap);
+        }
+
         #[test]
         fn the_cap_always_holds(text in "\\PC*", cap in 0usize..300) {
             prop_assert!(cap_feedback(&text, cap, None).len() <= cap);
