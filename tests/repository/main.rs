@@ -1,4 +1,8 @@
 //! The repository mechanism against real git and a hostile agent: checkpoints, guard, fence, rollback, recovery.
 
+mod agent_actions;
+mod commit;
+mod discovery;
+mod fencing;
 mod rollback;
 mod world;

@@ -1,6 +1,6 @@
 //! The way back: byte for byte, and nothing else touched.
 
-use crate::world::{World, watch};
+use crate::world::{World, assert_same, watch};
 use lunation::mechanism::repo::{ChangeKind, WorkspaceOptions};
 use std::os::unix::fs::MetadataExt;
 
@@ -14,12 +14,12 @@ fn survives(world: &World, script: &str) {
     let report = workspace.restore(&checkpoint).expect("restored");
     assert_eq!(report.conflicts, [], "{script}");
     assert!(report.exact, "{script}");
-    assert_eq!(world.contents(), tree, "{script}");
-    assert_eq!(world.git_folder(), git, "{script}");
+    assert_same(&world.contents(), &tree, script);
+    assert_same(&world.git_folder(), &git, script);
     let times = world.tree();
     let again = workspace.restore(&checkpoint).expect("restored");
     assert_eq!((again.written, again.removed, again.modes), (0, 0, 0), "{script}");
-    assert_eq!(world.tree(), times, "{script}");
+    assert_same(&world.tree(), &times, script);
     world.git(&["fsck"]);
 }
 
@@ -95,12 +95,12 @@ fn git_06_untracked_and_ignored_files_of_the_user_survive_with_their_times() {
     assert!(report.exact, "{report:?}");
     let mut after = world.tree();
     // what was reverted has a new time, and nothing else has
-    for path in [&b".gitignore"[..], b"a.txt"] {
+    for path in [".gitignore", "a.txt"] {
         let strip = |words: &String| words.rsplit_once(' ').map(|(words, _)| words.to_string());
         assert_eq!(strip(&after[path]), strip(&before[path]));
-        after.insert(path.to_vec(), before[path].clone());
+        after.insert(path.to_string(), before[path].clone());
     }
-    assert_eq!(after, before);
+    assert_same(&after, &before, "times");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn emptying_the_ignore_file_does_not_make_ignored_data_the_agents() {
         workspace.guard(&checkpoint).expect("guarded");
         let report = workspace.restore(&checkpoint).expect("restored");
         assert_eq!(report.conflicts, [], "{script}");
-        assert_eq!(world.contents(), before, "{script}");
+        assert_same(&world.contents(), &before, script);
     }
 }
 
@@ -151,12 +151,12 @@ fn git_15_content_modes_and_links_come_back_and_untouched_files_keep_their_times
     workspace.restore(&checkpoint).expect("restored");
     let after = world.tree();
     for path in ["a.txt", "src/main.rs", "src/deep/x.c", "link", ".gitattributes"] {
-        assert_eq!(after[path.as_bytes()], before[path.as_bytes()], "{path}");
+        assert_eq!(after[path], before[path], "{path}");
     }
     assert_eq!(world.git(&["status", "--porcelain"]), status);
     let second = workspace.restore(&checkpoint).expect("restored");
     assert_eq!(second.written + second.removed + second.modes, 0);
-    assert_eq!(world.tree(), after);
+    assert_same(&world.tree(), &after, "the same");
     let without = |manifest: crate::world::Manifest| -> Vec<_> {
         manifest
             .into_iter()
@@ -274,6 +274,6 @@ fn nested_repositories_are_captured_file_by_file_and_their_git_folders_are_left(
     assert!(changes.left_alone.iter().any(|left| left.path.to_string() == "n/.git"));
     let report = workspace.restore(&checkpoint).expect("restored");
     assert_eq!(report.conflicts, []);
-    assert_eq!(world.contents(), before);
-    assert_eq!(crate::world::git_folder(&world.root.join("n/.git")), inner);
+    assert_same(&world.contents(), &before, "the same");
+    assert_same(&crate::world::git_folder(&world.root.join("n/.git")), &inner, "the same");
 }

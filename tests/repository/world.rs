@@ -16,7 +16,7 @@ pub(crate) struct World {
 }
 
 /// Path to what is there, in words.
-pub(crate) type Manifest = BTreeMap<Vec<u8>, String>;
+pub(crate) type Manifest = BTreeMap<String, String>;
 
 impl World {
     /// A repository with one commit: `a.txt`, `src/main.rs`, `src/deep/x.c`, a program and a link.
@@ -143,7 +143,7 @@ impl World {
 }
 
 pub(crate) fn git_folder(path: &Path) -> Manifest {
-    manifest(path, &|path| path == b"objects" || path == b"lunation", false)
+    manifest(path, &|path| path == b"objects" || path.ends_with(b"/objects") || path == b"lunation", false)
 }
 
 /// Options whose waiting fits tests.
@@ -180,9 +180,21 @@ fn add(root: &Path, folder: &Path, skip: &dyn Fn(&[u8]) -> bool, times: bool, fo
         if times && !kind.is_dir() {
             words.push_str(&format!(" {}.{:09}", meta.mtime(), meta.mtime_nsec()));
         }
-        found.insert(name, words);
+        found.insert(name.escape_ascii().to_string(), words);
         if kind.is_dir() && fs::read_dir(&path).is_ok() {
             add(root, &path, skip, times, found);
         }
     }
+}
+
+/// Two looks must be equal; only what differs is shown.
+#[track_caller]
+pub(crate) fn assert_same(now: &Manifest, before: &Manifest, what: &str) {
+    let paths: std::collections::BTreeSet<_> = now.keys().chain(before.keys()).collect();
+    let lines: Vec<_> = paths
+        .into_iter()
+        .filter(|path| now.get(*path) != before.get(*path))
+        .map(|path| format!("  {path}: was {:?}, is {:?}", before.get(path), now.get(path)))
+        .collect();
+    assert!(lines.is_empty(), "{what}:\n{}", lines.join("\n"));
 }

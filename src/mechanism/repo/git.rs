@@ -34,6 +34,7 @@ pub(crate) struct GitCommand<'a> {
     git_dir: &'a Path,
     root: &'a Path,
     args: Vec<OsString>,
+    settings: Vec<&'static str>,
     envs: Vec<(&'static str, OsString)>,
     input: Vec<u8>,
 }
@@ -68,10 +69,17 @@ const SETTINGS: [&str; 19] = [
     "advice.detachedHead=false",
 ];
 
-#[expect(dead_code, reason = "the commit of a result, which comes next, uses all of it")]
 impl<'a> GitCommand<'a> {
     pub(crate) fn new(git: &'a GitProgram, git_dir: &'a Path, root: &'a Path) -> GitCommand<'a> {
-        GitCommand { git, git_dir, root, args: Vec::new(), envs: Vec::new(), input: Vec::new() }
+        GitCommand {
+            git,
+            git_dir,
+            root,
+            args: Vec::new(),
+            settings: SETTINGS.to_vec(),
+            envs: Vec::new(),
+            input: Vec::new(),
+        }
     }
 
     pub(crate) fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> GitCommand<'a> {
@@ -79,8 +87,14 @@ impl<'a> GitCommand<'a> {
         self
     }
 
-    pub(crate) fn env(mut self, name: &'static str, value: impl Into<OsString>) -> GitCommand<'a> {
-        self.envs.push((name, value.into()));
+    /// More settings than those that always hold.
+    pub(crate) fn settings(mut self, settings: impl IntoIterator<Item = &'static str>) -> GitCommand<'a> {
+        self.settings.extend(settings);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &'static str, value: impl AsRef<OsStr>) -> GitCommand<'a> {
+        self.envs.push((name, value.as_ref().to_owned()));
         self
     }
 
@@ -155,7 +169,7 @@ impl<'a> GitCommand<'a> {
         for (name, value) in &self.envs {
             command.env(name, value);
         }
-        for setting in SETTINGS {
+        for setting in &self.settings {
             command.args(["-c", setting]);
         }
         let mut git_dir = OsString::from("--git-dir=");

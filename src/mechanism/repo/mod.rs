@@ -11,7 +11,7 @@
 //!   an edited `.gitignore` hide nothing from it.
 //! - Nothing that an agent planted is run: between the end of a turn and the guard no git command runs at all, and
 //!   later ones run hardened (one function calls git, with everything off that runs code).
-//! - Nothing of ours is written into the user's repository.
+//! - Nothing of ours is written into the user's repository but by [`Workspace::commit_result`].
 //! - Only paths that differ are ever written or removed; there is no blanket clean.
 //!
 //! Limits, each of them told and never guessed: owners, access lists and extended attributes are not captured; hard
@@ -49,6 +49,6 @@ pub use path::TreePath;
 pub use revert::Conflict;
 pub use state::state_folder;
 pub use workspace::{
-    Change, ChangeKind, Changes, Diff, FenceReport, Fenced, FileDiff, GuardReport, LeftAlone, RestoreReport, Side,
-    Workspace, WorkspaceOptions,
+    Change, ChangeKind, Changes, CommitReport, Diff, FenceReport, Fenced, FileDiff, GuardReport, Identity, LeftAlone,
+    RestoreReport, Side, Workspace, WorkspaceOptions,
 };

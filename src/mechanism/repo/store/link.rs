@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::error::RepoError;
 use super::super::stamp::Stamp;
-use super::{Store, private_folder, short_name};
+use super::{Store, private_folder, short_name, write_whole};
 
 /// What was seen of an area at the last look: the stamp of each folder in it, and the files that it held.
 #[derive(Debug, Default, Clone)]
@@ -102,11 +102,23 @@ impl Store {
         seen.folders = now;
         if fresh && readable {
             self.add_alternate(&target)?;
+            self.tell_git_of_areas()?;
         }
         if linked > 0 || fresh {
             self.refresh()?;
         }
         Ok(())
+    }
+
+    /// Anybody's git finds the user's objects by the list of alternates, relative so that the state can be moved.
+    fn tell_git_of_areas(&self) -> Result<(), RepoError> {
+        let mut text = Vec::new();
+        for area in areas(&self.dir)? {
+            text.extend_from_slice(b"../users/");
+            text.extend_from_slice(area.file_name().unwrap_or_default().as_bytes());
+            text.push(b'\n');
+        }
+        write_whole(&self.dir.join("objects/info/alternates"), &text, false)
     }
 
     /// A second name for a file; true when it is new.

@@ -3,15 +3,17 @@
 //! Owns the order of looks at the disk, the caches between them, and the run's start, whose ignore rules stay in
 //! force. Must not know agents, loops or decisions. Guarantees: what it says of the tree was looked at when it was
 //! asked; a capture that fails is an error and never an old answer; nothing of it is ever written into the user's
-//! repository.
+//! repository but by [`Workspace::commit_result`].
 
 mod changes;
+mod commit;
 mod diff;
 mod fence;
 mod guard;
 mod restore;
 
 pub use changes::{Change, ChangeKind, Changes, LeftAlone, Side};
+pub use commit::{CommitReport, Identity};
 pub use diff::{Diff, FileDiff};
 pub use fence::{FenceReport, Fenced};
 pub use guard::GuardReport;
