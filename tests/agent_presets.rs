@@ -8,8 +8,21 @@ use jiff::tz::TimeZone;
 use lunation::mechanism::agent::{Transcript, check, judge_transcript};
 use lunation::mechanism::process::{Ending, TimeoutKind};
 use lunation::policy::{Outcome, Parser, PromptChannel, TurnSummary, says_sentinel};
-use presets::{names, preset};
+use presets::preset;
 use serde_json::{Value, json};
+
+/// The names of all shipped presets.
+fn names() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("lua/lunation/agents");
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ext| ext == "lua"))
+        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    names
+}
 
 #[test]
 fn every_shipped_preset_is_an_agent_without_mistakes() {
