@@ -494,21 +494,10 @@ impl Session {
 
     async fn read_all(&mut self, sensors: &[SensorSpec], tree: &str) -> Result<Sense, EngineError> {
         let (world, now) = (&self.world, self.interrupts.now());
-        let results: Vec<Result<Reading, WorldError>> = futures_util::stream::iter(sensors)
-            .map(|sensor| async move {
-                let mut reading = world.read(sensor, now).await?;
-                for _ in 0..BROKEN_RETRIES {
-                    if reading.state != ReadingState::Broken || now.is_cancelled() {
-                        break;
-                    }
-                    world.wait(BROKEN_PAUSE, now).await;
-                    reading = world.read(sensor, now).await?;
-                }
-                Ok(reading)
-            })
-            .buffered(self.sensing.jobs.max(1))
-            .collect()
-            .await;
+        // Made before the first wait: a closure over borrowed sensors that lives across one is not `Send`.
+        let reads: Vec<_> = sensors.iter().map(|sensor| read_again_if_broken(world, sensor, now)).collect();
+        let results: Vec<Result<Reading, WorldError>> =
+            futures_util::stream::iter(reads).buffered(self.sensing.jobs.max(1)).collect().await;
         let readings = results.into_iter().collect::<Result<Vec<_>, _>>()?;
         self.governor.add_sensor_time(readings.iter().map(|reading| reading.duration_s).sum());
         Ok(Sense::combine(tree.to_owned(), readings, self.sensing.strategy, self.sensing.feedback_bytes))
@@ -586,6 +575,22 @@ impl Session {
     fn opened_mut(&mut self) -> Result<&mut Open, EngineError> {
         self.open.as_mut().ok_or_else(no_iteration)
     }
+}
+
+async fn read_again_if_broken(
+    world: &Arc<dyn World>,
+    sensor: &SensorSpec,
+    now: &tokio_util::sync::CancellationToken,
+) -> Result<Reading, WorldError> {
+    let mut reading = world.read(sensor, now).await?;
+    for _ in 0..BROKEN_RETRIES {
+        if reading.state != ReadingState::Broken || now.is_cancelled() {
+            break;
+        }
+        world.wait(BROKEN_PAUSE, now).await;
+        reading = world.read(sensor, now).await?;
+    }
+    Ok(reading)
 }
 
 fn no_iteration() -> EngineError {
