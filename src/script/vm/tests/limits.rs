@@ -1,0 +1,145 @@
+//! Runaways: everything that does not come back by itself is stopped, and said where.
+
+use std::time::{Duration, Instant};
+
+use super::harness::{Case, Outcome};
+use crate::script::ErrorKind;
+use crate::world::ScriptedWorld;
+
+/// A script, its top level endless in some way, under a small budget.
+fn stopped(text: &str) -> crate::script::ScriptError {
+    let case = Case::new().options(|o| o.instruction_budget = 300_000);
+    let started = Instant::now();
+    let error = case.prints(text).expect_err("an endless script must not load");
+    assert!(started.elapsed() < Duration::from_secs(9), "{text}");
+    error
+}
+
+#[test]
+fn endless_loops_are_stopped_wherever_they_are() {
+    for text in [
+        "while true do end",
+        "local co = coroutine.wrap(function() while true do end end) co()",
+        "local co = coroutine.create(function() while true do end end) coroutine.resume(co)",
+        "table.sort({ 1, 2, 3 }, function() while true do end end)",
+        "string.gsub('x', '.', function() while true do end end)",
+        "local t = setmetatable({}, { __index = function() while true do end end }) local _ = t.x",
+        "local t = setmetatable({}, { __lt = function() while true do end end }) local _ = t < t",
+        "local t = setmetatable({}, { __tostring = function() while true do end end }) print(t)",
+        "local t = setmetatable({}, { __tostring = function() while true do end end }) ln.log.info('%s', t)",
+        "while true do pcall(function() while true do end end) end",
+        "while true do local co = coroutine.create(function() while true do end end) coroutine.resume(co) end",
+        "while true do pcall(coroutine.wrap(function() while true do end end)) end",
+        "xpcall(error, function() while true do end end)",
+        "while true do xpcall(function() while true do end end, function() while true do end end) end",
+        "while true do pcall(require, 'nothing') end",
+        "for k in pairs(setmetatable({}, { __pairs = function() while true do end end })) do end",
+        "load('while true do end')()",
+        "local function f() return f() end f()",
+    ] {
+        let error = stopped(text);
+        assert_eq!(error.kind, ErrorKind::Budget, "{text}: {error}");
+        assert!(error.message.contains("endless loop"), "{error}");
+        if !text.contains("load(") {
+            assert_eq!(error.line(), Some(1), "{text}: {error}");
+        }
+    }
+}
+
+#[test]
+fn the_place_of_an_endless_loop_is_told() {
+    let error = stopped("local x = 1\n\nwhile x do\n  x = x + 1\nend");
+    assert_eq!(error.file(), Some("loop.lua"));
+    assert!(matches!(error.line(), Some(3 | 4)), "{error}");
+}
+
+#[test]
+fn the_memory_limit_is_an_error_and_the_script_goes_on() {
+    let case = Case::new();
+    for text in [
+        "string.rep('x', 2000000000)",
+        "local s = 'x' while true do s = s .. s end",
+        "local t = {} for i = 1, 1e9 do t[i] = i end",
+    ] {
+        let error = case.prints(text).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Memory, "{error}");
+    }
+    assert_eq!(
+        case.prints(
+            "print(pcall(string.rep, 'x', 2000000000)) local t = {} for i = 1, 100000 do t[i] = i end print(#t)"
+        )
+        .unwrap(),
+        ["false\tnot enough memory", "100000"]
+    );
+}
+
+#[test]
+fn a_pattern_bomb_does_not_hold_the_host() {
+    let case = Case::new().options(|o| {
+        o.stuck_after = Duration::from_millis(300);
+        o.stuck_grace = Duration::from_millis(300);
+    });
+    let started = Instant::now();
+    let error = case.prints("string.find(('a'):rep(4000), ('a-'):rep(9) .. 'b')").unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Stuck, "{error}");
+    assert!(error.message.contains("pattern"), "{error}");
+    assert!(started.elapsed() < Duration::from_secs(9));
+}
+
+#[test]
+fn deep_recursion_is_an_error() {
+    let error = Case::new().prints("local function f() return 1 + f() end f()").unwrap_err();
+    assert!(error.message.contains("stack overflow") || error.message.contains("recurse less"), "{error}");
+}
+
+#[tokio::test]
+async fn each_effect_brings_a_new_budget() {
+    let case = Case::new().options(|o| o.instruction_budget = 400_000);
+    let text = "return function(run)
+      for _ = 1, 5 do
+        for i = 1, 50000 do local x = i * 2 end
+        ln.sh 'true'
+      end
+      return run:stop 'enough'
+    end";
+    let (result, _) = case.run(text, ScriptedWorld::new([])).await;
+    assert_eq!(result.unwrap().summary, "enough");
+}
+
+#[tokio::test]
+async fn cancelling_ends_a_busy_script() {
+    let case = Case::new().options(|o| o.instruction_budget = u64::MAX >> 1);
+    let (vm, loaded) =
+        case.load("return function() while true do pcall(function() while true do end end) end end").unwrap();
+    let outcome = Outcome::new(ScriptedWorld::new([]), case.folder.path());
+    let running = tokio::spawn({
+        let (vm, run) = (vm.clone(), outcome.run.clone());
+        async move { vm.run(&loaded, run).await }
+    });
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    vm.cancel(Duration::from_millis(50)).await.unwrap();
+    let error = running.await.unwrap().unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Cancelled, "{error}");
+}
+
+#[tokio::test]
+async fn cancelling_ends_a_script_that_waits_and_will_not_listen() {
+    // The host function never answers; the script retries for ever.
+    let case = Case::new().options(|o| {
+        o.functions.push(crate::script::HostFunction {
+            name: "host.wait".into(),
+            doc: String::new(),
+            call: std::sync::Arc::new(|_| Box::pin(std::future::pending())),
+        });
+    });
+    let (vm, loaded) = case.load("return function() while true do pcall(ln.host.wait) end end").unwrap();
+    let outcome = Outcome::new(ScriptedWorld::new([]), case.folder.path());
+    let running = tokio::spawn({
+        let (vm, run) = (vm.clone(), outcome.run.clone());
+        async move { vm.run(&loaded, run).await }
+    });
+    tokio::task::yield_now().await;
+    vm.cancel(Duration::from_millis(200)).await.unwrap();
+    let error = running.await.unwrap().unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Cancelled, "{error}");
+}
