@@ -16,12 +16,15 @@ mod error;
 mod event;
 mod folders;
 mod line_file;
+mod masking;
 mod record;
 mod recording;
+mod reserve;
 mod run_card;
 mod run_id;
 mod runs_folder;
 mod secrets;
+mod tail;
 mod writer;
 
 pub use blobs::blob;

@@ -6,7 +6,6 @@
 //! cut; no known secret and no value of a command's environment is ever on the disk.
 
 use std::fmt;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,13 +18,12 @@ use super::error::JournalError;
 use super::event::Event;
 use super::folders::{self, JOURNAL};
 use super::line_file::LineFile;
-use super::record::{
-    CHAIN_START, Frame, MOST_LINE_BYTES, Record, change_strings, cut, drop_environments, event_from, line_digest,
-};
-use super::recording::{Item, RecordReader};
-use super::run_card;
+use super::masking::masked;
+use super::record::{CHAIN_START, Frame, MOST_LINE_BYTES, Record, line_digest};
 use super::run_id::RunId;
 use super::secrets::Secrets;
+use super::tail::End;
+use super::{reserve, run_card};
 
 /// Called with every record, in order, after it was written.
 pub type Listener = Arc<dyn Fn(&Record) + Send + Sync>;
@@ -94,13 +92,6 @@ struct Writer {
     capped: bool,
 }
 
-/// No name of a field and no value of an enumeration in the format is longer.
-const MOST_WORD_BYTES: usize = 24;
-
-/// Room that is kept for the last records of a run whose disk ran full, in bytes.
-const RESERVE: usize = 64 << 10;
-const RESERVE_FILE: &str = "reserve";
-
 impl Journal {
     /// Starts the journal of a new run.
     ///
@@ -123,7 +114,7 @@ impl Journal {
             capped: false,
         };
         let journal = Journal { shared: Arc::new(Shared { options, writer: Mutex::new(writer) }) };
-        journal.shared.keep_reserve()?;
+        reserve::keep(journal.run_dir())?;
         Ok(journal)
     }
 
@@ -142,7 +133,7 @@ impl Journal {
             folders::complete(second)?;
         }
         let mut lines = LineFile::open(path, options.second_file())?;
-        let end = End::find(&lines, &options)?;
+        let end = End::find(&lines, &options.run_dir.join(JOURNAL), &options.run)?;
         if let Some(torn) = &end.torn {
             lines.cut(torn.offset)?;
         } else if end.needs_line_end {
@@ -160,7 +151,7 @@ impl Journal {
             capped: end.capped,
         };
         let journal = Journal { shared: Arc::new(Shared { options, writer: Mutex::new(writer) }) };
-        journal.shared.keep_reserve()?;
+        reserve::keep(journal.run_dir())?;
         if let Some(torn) = end.torn {
             let text = format!("torn: the last record was cut off after {} bytes: {}", torn.bytes, torn.text);
             journal.append("", &Event::Noted { level: "warn".into(), text })?;
@@ -193,7 +184,7 @@ impl Journal {
     ///
     /// # Errors
     /// When it could not be written; the file is then as it was before. [`JournalError::DiskFull`] is a kind of its
-    /// own. The end of a run is written also on a full disk, into room that was kept for it.
+    /// own. How a run is rolled back and ends is written also on a full disk, into room that was kept for it.
     pub fn append(&self, path: &str, event: &Event) -> Result<(), JournalError> {
         self.shared.append(path, event, false)
     }
@@ -274,16 +265,15 @@ impl Shared {
     }
 
     fn append(&self, path: &str, event: &Event, durable: bool) -> Result<(), JournalError> {
-        let (json, event) = self.masked(event)?;
+        let (json, event) = masked(event, &self.options.secrets)?;
         let path = self.options.secrets.mask(path);
         let mut writer = self.writer();
-        let essential = matches!(event, Event::RunEnded(_));
-        if !essential && self.reached_cap(&mut writer)? {
+        if !matches!(event, Event::RunEnded(_)) && self.reached_cap(&mut writer)? {
             writer.tell_listener(&self.options, &path, event);
             return Ok(());
         }
         let record = match writer.write(&self.options, &path, json.clone(), &event) {
-            Err(JournalError::DiskFull { .. }) if essential && self.free_reserve() => {
+            Err(JournalError::DiskFull { .. }) if closes(&event) && reserve::free(&self.options.run_dir) => {
                 writer.write(&self.options, &path, json, &event)?
             }
             written => written?,
@@ -297,45 +287,11 @@ impl Shared {
         match &record.event {
             Event::RunStarted(started) => run_card::write(&self.options.run_dir, &record, started),
             Event::RunEnded(_) => {
-                self.free_reserve();
+                reserve::free(&self.options.run_dir);
                 Ok(())
             }
             _ => Ok(()),
         }
-    }
-
-    /// The event without secrets, as JSON and as it will be read back.
-    fn masked(&self, event: &Event) -> Result<(Value, Event), JournalError> {
-        let kind_of = |json: &Value| json["kind"].as_str().unwrap_or("unknown").to_owned();
-        let not_json = |source| JournalError::NotJson { kind: "unknown".into(), source };
-        let mut json = serde_json::to_value(event).map_err(not_json)?;
-        if matches!(event, Event::LoopStarted { .. }) {
-            drop_environments(&mut json["data"]);
-        }
-        let secrets = &self.options.secrets;
-        let whole = json.clone();
-        let mask = |text: &str| match secrets.mask(text) {
-            std::borrow::Cow::Borrowed(text) => {
-                (text.len() > super::record::MOST_STRING_BYTES).then(|| cut(text.into()))
-            }
-            std::borrow::Cow::Owned(masked) => Some(cut(masked)),
-        };
-        change_strings(&mut json["data"], &mut |text| mask(text));
-        let kind = kind_of(&json);
-        if let Ok(read_back) = event_from(json["kind"].clone(), json["data"].clone()) {
-            return Ok((json, read_back));
-        }
-        // A secret is a word of the format, or part of one. Single lower-case words then stay as they are, so that the
-        // record can be read; all other text is masked.
-        json = whole;
-        let is_word = |text: &str| {
-            text.len() <= MOST_WORD_BYTES
-                && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte == b'-')
-        };
-        change_strings(&mut json["data"], &mut |text| if is_word(text) { None } else { mask(text) });
-        let read_back = event_from(json["kind"].clone(), json["data"].clone())
-            .map_err(|source| JournalError::NotJson { kind, source })?;
-        Ok((json, read_back))
     }
 
     /// True when only the end of the run is written any more. Writes the marker when the cap is reached now.
@@ -343,7 +299,7 @@ impl Shared {
         let cap = self.options.cap_bytes;
         if !writer.capped && writer.used() >= cap {
             let event = Event::Capped { cap };
-            let (json, event) = self.masked(&event)?;
+            let (json, event) = masked(&event, &self.options.secrets)?;
             let record = writer.write(&self.options, "", json, &event)?;
             writer.capped = true;
             if let Some(listener) = &self.options.listener {
@@ -352,22 +308,14 @@ impl Shared {
         }
         Ok(writer.capped)
     }
+}
 
-    fn keep_reserve(&self) -> Result<(), JournalError> {
-        let path = self.options.run_dir.join(RESERVE_FILE);
-        let mut options = std::fs::OpenOptions::new();
-        std::os::unix::fs::OpenOptionsExt::mode(options.write(true).create(true).truncate(true), 0o600);
-        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NOFOLLOW.bits() as i32);
-        let mut file = options.open(&path).map_err(|e| JournalError::from_io("create", &path, e))?;
-        // Not zeros: a file system that packs or leaves holes would keep no room for them.
-        let bytes: Vec<u8> = (0..RESERVE).map(|at| (at * 31 % 251) as u8).collect();
-        file.write_all(&bytes).map_err(|e| JournalError::from_io("create", &path, e))
-    }
-
-    /// Gives the reserved room back; false when there was none.
-    fn free_reserve(&self) -> bool {
-        std::fs::remove_file(self.options.run_dir.join(RESERVE_FILE)).is_ok()
-    }
+/// True for what is still worth recording on a full disk: that something is being put back, and how it ended.
+fn closes(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Interrupted { .. } | Event::RolledBack { .. } | Event::IterationEnded { .. } | Event::RunEnded(_)
+    )
 }
 
 impl Writer {
@@ -437,53 +385,5 @@ impl Writer {
             serde_json::to_value(&event).map_err(|source| JournalError::NotJson { kind: "noted".into(), source })?;
         self.write(options, "", json, &event)?;
         Ok(())
-    }
-}
-
-/// Where an earlier process stopped.
-struct End {
-    seq: u64,
-    prev: String,
-    awake_s: f64,
-    capped: bool,
-    torn: Option<Torn>,
-    needs_line_end: bool,
-}
-
-struct Torn {
-    offset: u64,
-    bytes: u64,
-    text: String,
-}
-
-/// How much of a torn record is kept as a remark, in bytes.
-const MOST_TORN: usize = 4096;
-
-impl End {
-    fn find(lines: &LineFile, options: &JournalOptions) -> Result<End, JournalError> {
-        let path = options.run_dir.join(JOURNAL);
-        let mut reader = RecordReader::over(lines.read()?, path.clone(), Some(options.run.clone()));
-        let mut end =
-            End { seq: 0, prev: CHAIN_START.into(), awake_s: 0.0, capped: false, torn: None, needs_line_end: false };
-        while let Some(item) = reader.next_item()? {
-            match item {
-                Item::Record(record) => {
-                    end.seq = end.seq.max(record.seq);
-                    end.awake_s = end.awake_s.max(record.awake_s);
-                    end.capped |= matches!(record.event, Event::Capped { .. });
-                }
-                // A damaged line had a number too.
-                Item::Problem(problem) if problem.is_damage() => end.seq += 1,
-                Item::Problem(_) => {}
-            }
-        }
-        end.prev = reader.last_digest().to_owned();
-        if let Some((offset, bytes)) = reader.torn() {
-            let shown = &bytes[..bytes.len().min(MOST_TORN)];
-            let text = String::from_utf8_lossy(shown).into_owned();
-            end.torn = Some(Torn { offset, bytes: bytes.len() as u64, text });
-        }
-        end.needs_line_end = reader.last_line_has_no_end() && end.torn.is_none();
-        Ok(end)
     }
 }
