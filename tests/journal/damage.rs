@@ -42,6 +42,24 @@ fn state_01_a_journal_torn_at_any_byte_goes_on_without_losing_a_whole_record() {
 }
 
 #[test]
+fn state_01_every_whole_record_is_read_wherever_the_file_is_cut() {
+    let place = Place::new();
+    place.write(&["one", "zwei ä", "three 😀", "four"]);
+    let bytes = fs::read(place.file()).unwrap();
+    for cut in 0..=bytes.len() {
+        fs::write(place.file(), &bytes[..cut]).unwrap();
+        // A record is whole with its last brace.
+        let whole = bytes[..cut].split_inclusive(|byte| *byte == b'\n').filter(|line| {
+            let body = line.strip_suffix(b"\n").unwrap_or(line);
+            serde_json::from_slice::<serde_json::Value>(body).is_ok()
+        });
+        let recording = place.read();
+        assert_eq!(recording.records.len(), whole.count(), "cut at {cut}");
+        assert_eq!(recording.problems, [], "cut at {cut}");
+    }
+}
+
+#[test]
 fn state_01_the_torn_piece_is_kept_as_a_remark() {
     let place = Place::new();
     place.write(&["first", "second"]);
