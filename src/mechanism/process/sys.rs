@@ -28,8 +28,12 @@ pub(super) fn exit_now(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Ignores every signal that a terminal or a careless `kill` sends, so that the warden only ends by its own decision.
+/// Ignores every signal that a terminal or a careless `kill` sends, so that the warden only ends by its own decision,
+/// and makes sure that the ends of its children are kept for it.
 pub(super) fn ignore_common_signals() {
+    // A host that was started with this signal ignored hands that down, and then the kernel would reap by itself.
+    // SAFETY: SIG_DFL is a valid disposition and no handler of ours is replaced.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     for signal in [
         libc::SIGHUP,
         libc::SIGINT,
