@@ -186,9 +186,18 @@ fn wait(which: libc::idtype_t, id: libc::id_t, more: i32) -> io::Result<Found> {
     }
 }
 
-/// Lets a process run only when nobody else wants to, so that a fork storm can't outrun its sweep. Inherited by forks.
-pub(super) fn demote(pid: i32) {
+/// Lets this process run before every ordinary one, if it is allowed to; says whether.
+pub(super) fn go_first() -> bool {
+    // SAFETY: has no preconditions.
+    let parameters = libc::sched_param { sched_priority: unsafe { libc::sched_get_priority_min(libc::SCHED_RR) } };
+    // Reset on fork, so that nothing that this process starts later inherits it.
+    // SAFETY: the pointer is valid for the call.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &parameters) == 0 }
+}
+
+/// The end of [`go_first`]: what this process becomes next is an ordinary one.
+pub(super) fn go_along() {
     let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the pointer is valid for the call; a failure only means that the process keeps its priority.
-    unsafe { libc::sched_setscheduler(pid, libc::SCHED_IDLE, &parameters) };
+    // SAFETY: the pointer is valid for the call; going back is always allowed.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &parameters) };
 }
