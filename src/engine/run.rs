@@ -333,7 +333,14 @@ impl Run {
             let message =
                 message.replace("{iterations}", &tally.iterations.to_string()).replace("{reason}", reason.name());
             match world.commit(&self.0.parts.start, &message).await {
-                Ok((commit, paths)) => self.record(&Event::Committed { commit, paths })?,
+                Ok(committed) => {
+                    for left_out in committed.left_out {
+                        self.note("warn", &format!("not committed: {left_out}"))?;
+                    }
+                    if let Some(commit) = committed.commit {
+                        self.record(&Event::Committed { commit, paths: committed.paths })?;
+                    }
+                }
                 Err(problem) => error = Some(format!("the result could not be committed: {problem}")),
             }
         }

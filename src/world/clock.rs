@@ -8,12 +8,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// Where time comes from.
-pub trait Clock: Send + Sync {
-    /// The time of day.
-    fn wall(&self) -> Timestamp;
-    /// Awake time since some fixed moment; never goes back.
-    fn awake(&self) -> Duration;
+/// Where time comes from: the journal's two clocks, and how long the machine slept.
+pub trait Clock: crate::journal::Clock {
     /// Time that the machine slept since that moment; never goes back.
     fn asleep(&self) -> Duration;
 }
@@ -28,7 +24,7 @@ impl SystemClock {
     }
 }
 
-impl Clock for SystemClock {
+impl crate::journal::Clock for SystemClock {
     fn wall(&self) -> Timestamp {
         Timestamp::now()
     }
@@ -36,11 +32,13 @@ impl Clock for SystemClock {
     fn awake(&self) -> Duration {
         SystemClock::read(nix::time::ClockId::CLOCK_MONOTONIC)
     }
+}
 
+impl Clock for SystemClock {
     #[cfg(target_os = "linux")]
     fn asleep(&self) -> Duration {
         // Read in this order the difference is never too small by what passes between the two.
-        let awake = self.awake();
+        let awake = SystemClock::read(nix::time::ClockId::CLOCK_MONOTONIC);
         SystemClock::read(nix::time::ClockId::CLOCK_BOOTTIME).saturating_sub(awake)
     }
 
@@ -86,7 +84,7 @@ impl ManualClock {
     }
 }
 
-impl Clock for ManualClock {
+impl crate::journal::Clock for ManualClock {
     fn wall(&self) -> Timestamp {
         self.lock().0
     }
@@ -94,7 +92,9 @@ impl Clock for ManualClock {
     fn awake(&self) -> Duration {
         self.lock().1
     }
+}
 
+impl Clock for ManualClock {
     fn asleep(&self) -> Duration {
         self.lock().2
     }

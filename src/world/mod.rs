@@ -6,6 +6,8 @@
 //! live, replayed and simulated.
 
 mod clock;
+mod functions;
+mod live;
 mod scripted;
 
 use std::time::Duration;
@@ -18,6 +20,8 @@ use crate::policy::scope::Scope;
 use crate::policy::{AgentSpec, ChangeSummary, CommandSpec, Reading, SensorSpec, TurnSummary};
 
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use functions::{AgentFunction, FunctionContext, FunctionReading, FunctionTurn, SensorFunction};
+pub use live::{LiveParts, LiveWorld};
 pub use scripted::{ScriptedTurn, ScriptedWorld};
 
 /// A saved state of the workspace that can be put back.
@@ -77,6 +81,17 @@ pub struct Restored {
     pub restored: u64,
     /// Paths that could not be, with the reason.
     pub conflicts: Vec<String>,
+}
+
+/// What came of committing a result.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Committed {
+    /// The commit; none when there was nothing to commit.
+    pub commit: Option<String>,
+    /// Paths in it.
+    pub paths: Vec<String>,
+    /// Paths that changed and are not in it, with the reason.
+    pub left_out: Vec<String>,
 }
 
 /// A question about the repository that changes nothing.
@@ -207,7 +222,7 @@ pub trait World: Send + Sync {
     async fn git(&self, question: &GitQuestion) -> Result<serde_json::Value, WorldError>;
 
     /// Commits what changed since `start` on the user's branch, the user's own changes left out.
-    async fn commit(&self, start: &Point, message: &str) -> Result<(String, Vec<String>), WorldError>;
+    async fn commit(&self, start: &Point, message: &str) -> Result<Committed, WorldError>;
 
     /// Writes a file of lunation's own (a diagnosis) below the root, never through a link.
     async fn write(&self, path: &str, text: &str) -> Result<(), WorldError>;

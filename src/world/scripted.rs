@@ -12,7 +12,8 @@ use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Clock, CommandResult, FixAnswer, GitQuestion, ManualClock, Point, Restored, TurnAnswer, TurnAsk, World, WorldError,
+    Clock, CommandResult, Committed, FixAnswer, GitQuestion, ManualClock, Point, Restored, TurnAnswer, TurnAsk, World,
+    WorldError,
 };
 use crate::policy::scope::Scope;
 use crate::policy::{
@@ -342,9 +343,9 @@ impl World for ScriptedWorld {
         Ok(serde_json::Value::Null)
     }
 
-    async fn commit(&self, _start: &Point, message: &str) -> Result<(String, Vec<String>), WorldError> {
+    async fn commit(&self, _start: &Point, message: &str) -> Result<Committed, WorldError> {
         self.lock().done.push(format!("commit {message}"));
-        Ok(("0000000".into(), Vec::new()))
+        Ok(Committed { commit: Some("0000000".into()), ..Committed::default() })
     }
 
     async fn write(&self, path: &str, text: &str) -> Result<(), WorldError> {

@@ -70,6 +70,13 @@ mod table;
 mod tier;
 mod warden;
 
+/// In the program that is started after the host's death ([`ProcessesConfig::after_host_death`]): the descriptor that
+/// the host gave away with [`ProcessesConfig::hold`]. To be asked once; `None` in every other program.
+pub fn inherited_hold() -> Option<std::fs::File> {
+    let number = std::env::var_os(warden::HOLD_VARIABLE)?.to_str()?.parse().ok()?;
+    sys::handed_down(number)
+}
+
 pub use capture::Captured;
 pub use clock::{Elapsed, Stamp};
 pub use command::{Command, LogFilters, Stdin};

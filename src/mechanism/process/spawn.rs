@@ -43,6 +43,11 @@ impl WardenProgram {
     pub fn at(path: impl Into<PathBuf>) -> WardenProgram {
         WardenProgram(path.into())
     }
+
+    /// Its path; that of the running program is `/proc/self/exe`, which is right in its wardens too.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
 }
 
 /// The executable, held open.

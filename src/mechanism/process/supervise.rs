@@ -62,7 +62,6 @@ pub(super) async fn run(
 
     let gone = facts.gone.unwrap_or_default();
     registration.over(gone.confirmed);
-    let killed = registration.was_killed();
     if gone.confirmed {
         // It exits right after its report; should it not, the runtime reaps it later.
         reap(child).await;
@@ -74,16 +73,17 @@ pub(super) async fn run(
     if let Some((stage, errno)) = facts.not_started {
         return Err(start::start_error(&command, program, stage, errno));
     }
-    if let (false, Some(refusal)) = (facts.started, &facts.refusal) {
-        return Err(shared.image.failed(refusal));
+    if !facts.started {
+        let message = facts.trouble.unwrap_or_else(|| "it ended before the program was started".into());
+        return Err(shared.image.failed(message));
     }
-    if let Some(trouble) = facts.refusal.or(facts.trouble.map(str::to_owned)) {
+    if let Some(trouble) = facts.trouble {
         tracing::warn!(program = %program.display(), trouble, "the warden of a command failed");
     }
     let end = Stamp::now();
     let until_gone = facts.gone_at.unwrap_or(end).since(began);
     Ok(Finished {
-        ending: ending(facts.leader, facts.cause.or(killed.then_some(Cause::Cancelled)), facts.lost),
+        ending: ending(facts.leader, facts.cause, facts.lost),
         leader_status: facts.leader.map(|(status, _)| status),
         stdout: stdout.capture.finish(),
         stderr: stderr.capture.finish(),
@@ -158,6 +158,7 @@ fn ending(leader: Option<(LeaderStatus, bool)>, cause: Option<Cause>, lost: bool
         (_, Some(Cause::Budget(kind))) => Ending::TimedOut(kind),
         (_, Some(Cause::FinalWord)) => Ending::FinishedAsAsked,
         (_, Some(Cause::Cancelled)) => Ending::Cancelled,
+        (Some((status, true)), None) if !lost => by_itself(status),
         _ => Ending::WardenLost,
     }
 }
@@ -249,10 +250,7 @@ struct Facts {
     gone_at: Option<Stamp>,
     /// The socket ended without a report, or the warden hangs.
     lost: bool,
-    /// What the warden itself said about why it can't do its work.
-    refusal: Option<String>,
-    /// What was noticed about it.
-    trouble: Option<&'static str>,
+    trouble: Option<String>,
 }
 
 enum Event {
@@ -338,13 +336,11 @@ impl Run<'_> {
                 facts.gone = Some(report);
                 self.over();
             }
-            Some(Ok(FromWarden::Failed { message })) => facts.refusal = Some(message),
-            // What can't be understood is no report of an end; when nothing better comes, the warden counts as lost.
-            Some(Ok(FromWarden::Abilities(_)) | Err(_)) => facts.trouble = Some("it says what it should not say"),
+            Some(Ok(FromWarden::Failed { message }) | Err(message)) => facts.trouble = Some(message),
+            Some(Ok(FromWarden::Abilities(_))) => facts.trouble = Some("it answered what was not asked".into()),
             None => {
-                // It may have started the program and been killed by it before it could tell: nothing is known.
                 facts.lost = true;
-                facts.trouble.get_or_insert("it ended before it could report the end");
+                facts.trouble.get_or_insert_with(|| "it ended before it could report the end".into());
                 self.over();
             }
         }
@@ -380,7 +376,7 @@ impl Run<'_> {
         }
         if self.times.give_up_at.is_some_and(|at| at <= now) {
             self.facts.lost = true;
-            self.facts.trouble.get_or_insert("it does not answer");
+            self.facts.trouble.get_or_insert_with(|| "it does not answer".into());
             return self.over();
         }
         if self.budgets_count() {
@@ -482,6 +478,5 @@ mod tests {
     fn a_lost_warden_is_no_exit() {
         assert_eq!(ending(Some((DONE, false)), None, true), Ending::WardenLost);
         assert_eq!(ending(None, None, false), Ending::WardenLost);
-        assert_eq!(ending(Some((LeaderStatus::Signaled(9), true)), None, false), Ending::WardenLost);
     }
 }

@@ -28,7 +28,30 @@ pub struct LockHolder {
     pub started: String,
 }
 
+impl LockHolder {
+    /// This process, for a run that starts now.
+    #[must_use]
+    pub fn this_process(run: &str, started: &str) -> LockHolder {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        LockHolder { pid: std::process::id(), run: run.to_owned(), host, started: started.to_owned() }
+    }
+
+    /// True when a process with its id is there on its machine. For messages and waiting only: ids are used again.
+    #[must_use]
+    pub fn seems_alive(&self) -> bool {
+        let here = rustix::system::uname().nodename().to_string_lossy() == self.host;
+        !here || Path::new("/proc").join(self.pid.to_string()).exists()
+    }
+}
+
+impl fmt::Display for LockHolder {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "run {} (process {} on {}, since {})", self.run, self.pid, self.host, self.started)
+    }
+}
+
 /// The lock, held as long as this value, or the file that it hands out, lives in any process.
+#[derive(Clone)]
 pub struct RepoLock {
     file: Arc<File>,
     record: PathBuf,
@@ -74,6 +97,23 @@ impl RepoLock {
             }
         }
         Err(RepoError::Record { path, what: "the lock file is replaced again and again by somebody".into() })
+    }
+
+    /// The lock that a dead host handed on: `file` is the descriptor that [`RepoLock::file`] gave away. It is locked
+    /// again, which changes nothing when it is the same open file, and fails when somebody else has the lock by now.
+    ///
+    /// # Errors
+    /// [`RepoError::Held`] when it is not the file that holds the lock; errors of the file system.
+    pub fn inherited(state: &Path, file: File) -> Result<RepoLock, RepoError> {
+        let path = state.join("lock");
+        let record = state.join("holder.json");
+        let mine = file.metadata().map_err(RepoError::io(&path, "looking at the lock"))?;
+        let named = std::fs::metadata(&path).map_err(RepoError::io(&path, "looking at the lock"))?;
+        let same = (named.dev(), named.ino()) == (mine.dev(), mine.ino());
+        if !same || flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(RepoError::Held { holder: read_holder(&record) });
+        }
+        Ok(RepoLock { file: Arc::new(file), record })
     }
 
     /// The open file that the lock hangs on. A process that inherits it keeps the repository locked until it ends.

@@ -30,6 +30,7 @@ mod intent;
 mod lock;
 mod object;
 mod path;
+mod questions;
 mod revert;
 mod settings;
 mod snapshot;
@@ -46,6 +47,7 @@ pub use intent::{Intent, Recovered, pending, recover};
 pub use lock::{LockHolder, RepoLock};
 pub use object::{BadObjectId, ObjectId, TreeId};
 pub use path::TreePath;
+pub use questions::{Head, LogEntry, StatusEntry};
 pub use revert::Conflict;
 pub use state::state_folder;
 pub use workspace::{

@@ -9,6 +9,7 @@ mod control;
 mod entry;
 mod leader;
 mod muster;
+pub(super) use muster::HOLD_VARIABLE;
 mod probe;
 mod sweep;
 mod watch;

@@ -24,7 +24,7 @@ use super::{
 };
 
 /// The variable that tells the program which descriptor keeps the host's lock.
-const HOLD_VARIABLE: &str = "LUNATION_HOLD_FD";
+pub(in crate::mechanism::process) const HOLD_VARIABLE: &str = "LUNATION_HOLD_FD";
 
 struct Election {
     program: AfterHostDeath,

@@ -1,0 +1,350 @@
+//! How a run starts and ends, step by step.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::RngExt as _;
+use tokio::sync::broadcast;
+
+use super::builder::{Host, Script};
+use super::error::HostError;
+use super::handle::{Canceller, Outcome, RunHandle};
+use super::preflight::{self, Ready};
+use super::recorder::JournalRecorder;
+use super::stop_file;
+use crate::engine::{EngineError, Interrupts, Recorder, Request, Run, RunParts, Urgency};
+use crate::journal::{Event, Journal, JournalOptions, RunId, RunStarted, RunsFolder, ScriptRecord, Secrets};
+use crate::mechanism::agent;
+use crate::mechanism::process::{self, Processes, ProcessesConfig, WardenProgram};
+use crate::mechanism::repo::{
+    self, LockHolder, Recovered, RepoError, RepoLock, Repository, Workspace, WorkspaceOptions, state_folder,
+};
+use crate::policy::{AgentSource, AgentSpec, LoopSpec, Policy, PromptSource, Reason};
+use crate::world::{LiveParts, LiveWorld, Point, World};
+
+/// How long a run waits for the wardens of one that was killed to finish their sweep.
+const HANDOVER: Duration = Duration::from_secs(15);
+/// Events that a slow reader may fall behind.
+const BACKLOG: usize = 1024;
+
+/// The word that makes this executable finish what a dead host left: see [`crate::enter_warden_if_asked`].
+pub(crate) const RECOVER: &str = "--lunation-recover";
+
+pub(super) fn script(host: &Host, script: Script) -> RunHandle {
+    spawn(host, move |host, interrupts, events| async move {
+        let ready = preflight::ready(&host, &script).await?;
+        run_script(&host, ready, interrupts, events).await
+    })
+}
+
+pub(super) fn spec(host: &Host, spec: LoopSpec, policy: Arc<dyn Policy>) -> RunHandle {
+    spawn(host, move |host, interrupts, events| async move { run_spec(&host, spec, policy, interrupts, events).await })
+}
+
+type Events = broadcast::Sender<Arc<Event>>;
+
+fn spawn<F, Fut>(host: &Host, work: F) -> RunHandle
+where
+    F: FnOnce(Host, Arc<Interrupts>, Events) -> Fut,
+    Fut: Future<Output = Result<Outcome, HostError>> + Send + 'static,
+{
+    let interrupts = Arc::new(Interrupts::new());
+    let (sender, events) = broadcast::channel(BACKLOG);
+    if let Some(token) = host.0.cancel.clone() {
+        let interrupts = Arc::clone(&interrupts);
+        tokio::spawn(async move {
+            token.cancelled().await;
+            let by = "cancelled".to_owned();
+            interrupts.ask(Request { urgency: Urgency::Now, reason: Reason::Interrupted, by, signal: None });
+        });
+    }
+    let task = tokio::spawn(work(host.clone(), Arc::clone(&interrupts), sender));
+    RunHandle { task, canceller: Canceller { interrupts }, events }
+}
+
+async fn run_script(
+    host: &Host,
+    ready: Ready,
+    interrupts: Arc<Interrupts>,
+    events: Events,
+) -> Result<Outcome, HostError> {
+    let record = ScriptRecord { path: ready.shown.clone(), sha256: ready.digests() };
+    let agents = ready.agents();
+    let started = open(host, &ready.repository, Some(record), &agents, &ready.protected, interrupts, events).await?;
+    let result = ready.vm.run(&ready.loaded, started.run.clone()).await;
+    let failure = match result {
+        Ok(_) => None,
+        Err(error) => Some((error.run_reason(), error.to_string())),
+    };
+    started.end(failure).await
+}
+
+async fn run_spec(
+    host: &Host,
+    mut spec: LoopSpec,
+    policy: Arc<dyn Policy>,
+    interrupts: Arc<Interrupts>,
+    events: Events,
+) -> Result<Outcome, HostError> {
+    spec.check().map_err(EngineError::Spec)?;
+    let repository = preflight::repository(host).await?;
+    preflight::agents_are_there(host, &repository, &spec.agents)?;
+    preflight::no_kill_switch(&repository, &spec.kill_switch)?;
+    if let PromptSource::Text { file: Some(file), .. } = &spec.prompt {
+        spec.protected.push(file.clone());
+    }
+    let started =
+        open(host, &repository, None, &spec.agents.clone(), &spec.protected.clone(), interrupts, events).await?;
+    let result = started.run.drive(spec, policy.as_ref()).await;
+    let failure = result.err().map(|error| (error.reason(), error.to_string()));
+    started.end(failure).await
+}
+
+/// A run that has its lock, its record and its world.
+struct Started {
+    id: RunId,
+    folder: PathBuf,
+    start: String,
+    run: Run,
+    scratch: PathBuf,
+    watcher: tokio::task::JoinHandle<()>,
+    _lock: RepoLock,
+}
+
+impl Started {
+    async fn end(self, failure: Option<(Reason, String)>) -> Result<Outcome, HostError> {
+        let ended = self.run.finish(failure).await;
+        self.watcher.abort();
+        let ended = ended?;
+        if let Err(error) = std::fs::remove_dir_all(&self.scratch) {
+            tracing::warn!(path = %self.scratch.display(), %error, "a temporary folder could not be removed");
+        }
+        Ok(Outcome { run: self.id, folder: self.folder, start: self.start, ended })
+    }
+}
+
+async fn open(
+    host: &Host,
+    repository: &Repository,
+    script: Option<ScriptRecord>,
+    agents: &[AgentSpec],
+    protected: &[String],
+    interrupts: Arc<Interrupts>,
+    events: Events,
+) -> Result<Started, HostError> {
+    let runtime = tokio::runtime::Handle::current();
+    let journal_clock: Arc<dyn crate::journal::Clock> = host.0.clock.clone();
+    let id = RunId::fresh(journal_clock.as_ref())?;
+    let state = state_folder(host.state(), repository)?;
+    make_private(&state)?;
+    let lock = take_lock(&state, &id, host).await?;
+    let recovered = recover(host, &state, &lock).await?;
+    stop_file::clear(&state).map_err(|source| HostError::State { path: state.clone(), source })?;
+
+    let workspace = {
+        let (repository, state) = (repository.clone(), state.clone());
+        on_blocking(move || Workspace::open(repository, &state, WorkspaceOptions::default())).await?
+    };
+    let processes = start_processes(host, &lock, &state, runtime.clone())?;
+    let scratch = state.join("scratch").join(id.as_str());
+    make_private(&scratch)?;
+
+    let runs = RunsFolder::new(repository.common_dir()).with_second_place(&state);
+    let folder = runs.run_dir(&id);
+    let secrets = Secrets::from_env(
+        &host
+            .0
+            .ambient
+            .iter()
+            .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned())))
+            .collect::<Vec<_>>(),
+        &host.0.secrets,
+    );
+    let mut options = JournalOptions::new(&folder, id.clone(), journal_clock);
+    options.second_link = runs.second_dir(&id);
+    options.secrets = secrets;
+    let journal = on_blocking_journal(move || Journal::create(options)).await?;
+    let recorder: Arc<dyn Recorder> =
+        Arc::new(JournalRecorder { journal: journal.clone(), listeners: host.0.listeners.clone(), events });
+
+    let seed = host.0.seed.unwrap_or_else(|| rand::rng().random());
+    let tier = processes.tier().clone();
+    let world = LiveWorld::new(LiveParts {
+        workspace,
+        root: repository.root().to_owned(),
+        scratch: scratch.clone(),
+        processes: processes.clone(),
+        journal,
+        run: id.as_str().to_owned(),
+        ambient: host.0.ambient.clone(),
+        agents: host.0.agents.clone(),
+        sensors: host.0.sensors.clone(),
+        seed,
+        clock: Arc::clone(&host.0.clock),
+        runtime,
+    });
+    let start: Point = world.checkpoint(0).await?;
+    world.settle().await?;
+    let (head, dirty) = world.start_record().await?;
+    let versions = agent_versions(host, &processes, repository.root(), agents).await;
+    recorder
+        .record(
+            "",
+            &Event::RunStarted(Box::new(RunStarted {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                script,
+                root: repository.root().display().to_string(),
+                branch: head.branch,
+                head: head.commit,
+                checkpoint: start.id.clone(),
+                dirty,
+                tier: tier.tier.to_string(),
+                tier_notes: tier.why_not_better,
+                agents: versions,
+                input: host.0.input.clone(),
+                seed,
+            })),
+            true,
+        )
+        .map_err(EngineError::from)?;
+    let run = Run::new(RunParts {
+        world: Arc::new(world),
+        recorder,
+        interrupts: Arc::clone(&interrupts),
+        root: repository.root().to_owned(),
+        start: start.clone(),
+        input: host.0.input.clone(),
+        protected: protected.to_vec(),
+    });
+    if let Some(recovered) = recovered {
+        run.note("warn", &told(&recovered))?;
+    }
+    let watcher = tokio::spawn(stop_file::watch(state, id.as_str().to_owned(), interrupts));
+    Ok(Started { id, folder, start: start.id, run, scratch, watcher, _lock: lock })
+}
+
+fn start_processes(
+    host: &Host,
+    lock: &RepoLock,
+    state: &Path,
+    runtime: tokio::runtime::Handle,
+) -> Result<Processes, HostError> {
+    let mut config = ProcessesConfig::new(host.0.warden.clone().unwrap_or_else(WardenProgram::this_executable));
+    config.force_tier = host.0.tier;
+    config.hold = Some(lock.file());
+    config.after_host_death =
+        Some(vec![config.warden.path().as_os_str().to_owned(), OsString::from(RECOVER), state.as_os_str().to_owned()]);
+    // What finding a repository may look at; nothing else of the surroundings reaches that program.
+    let needed = ["HOME", "XDG_CONFIG_HOME", "PATH", "SUDO_UID"];
+    config.after_host_death_env =
+        host.0.ambient.iter().filter(|(name, _)| needed.iter().any(|needed| name == needed)).cloned().collect();
+    Ok(Processes::start(config, runtime)?)
+}
+
+/// The lock; a holder that died leaves it to its wardens until their sweep is done, and that is waited for.
+async fn take_lock(state: &Path, id: &RunId, host: &Host) -> Result<RepoLock, HostError> {
+    let deadline = tokio::time::Instant::now() + HANDOVER;
+    loop {
+        let who = LockHolder::this_process(id.as_str(), &host.0.clock.wall().to_string());
+        match RepoLock::acquire(state, &who) {
+            Ok(lock) => return Ok(lock),
+            Err(RepoError::Held { holder }) => {
+                let alive = holder.as_ref().is_some_and(LockHolder::seems_alive);
+                if alive || tokio::time::Instant::now() >= deadline {
+                    return Err(HostError::Held { holder: holder.map(Box::new) });
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn told(recovered: &Recovered) -> String {
+    let restore = &recovered.restore;
+    format!(
+        "run {} had been killed in its {}; its tree was put back: {} paths written, {} removed, {} conflicts, {} changes of the git folder undone",
+        recovered.intent.run,
+        recovered.intent.phase,
+        restore.written,
+        restore.removed,
+        restore.conflicts.len(),
+        recovered.guard.undone.len(),
+    )
+}
+
+/// Mends what a run that was killed left open.
+async fn recover(host: &Host, state: &Path, lock: &RepoLock) -> Result<Option<Recovered>, HostError> {
+    let options = preflight::repository_options(&host.0.ambient);
+    let (state, lock) = (state.to_owned(), lock.clone());
+    on_blocking(move || repo::recover(&state, &lock, &options)).await
+}
+
+async fn on_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, RepoError> + Send + 'static,
+) -> Result<T, HostError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => Ok(result?),
+        Err(error) => Err(HostError::Died(error.to_string())),
+    }
+}
+
+async fn on_blocking_journal(
+    work: impl FnOnce() -> Result<Journal, crate::journal::JournalError> + Send + 'static,
+) -> Result<Journal, HostError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => Ok(result?),
+        Err(error) => Err(HostError::Died(error.to_string())),
+    }
+}
+
+fn make_private(folder: &Path) -> Result<(), HostError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|source| HostError::State { path: folder.to_owned(), source })
+}
+
+async fn agent_versions(
+    host: &Host,
+    processes: &Processes,
+    root: &Path,
+    agents: &[AgentSpec],
+) -> BTreeMap<String, Option<String>> {
+    let mut versions = BTreeMap::new();
+    for spec in agents {
+        if versions.contains_key(&spec.name) {
+            continue;
+        }
+        let version = match &spec.source {
+            AgentSource::Command(_) => agent::version(processes, spec, root, &host.0.ambient).await,
+            AgentSource::Function(_) => None,
+        };
+        versions.insert(spec.name.clone(), version);
+    }
+    versions
+}
+
+/// Finishes what a dead host left, when this process was started for that: see [`crate::enter_warden_if_asked`].
+/// The warden that starts it hands the repository's lock on, so nobody else can be at work.
+pub(crate) fn mend_if_asked() {
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_none_or(|word| word != RECOVER) {
+        return;
+    }
+    // Nobody listens any more; the next run finds and tells what could not be mended.
+    std::process::exit(i32::from(mend(args.next()).is_none()));
+}
+
+fn mend(state: Option<OsString>) -> Option<()> {
+    let state = PathBuf::from(state?);
+    let lock = RepoLock::inherited(&state, process::inherited_hold()?).ok()?;
+    let ambient: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    repo::recover(&state, &lock, &preflight::repository_options(&ambient)).ok().map(drop)
+}
