@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use jiff::civil::{Date, DateTime, Time};
-use jiff::tz::TimeZone;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
 use jiff::{SignedDuration, Timestamp, ToSpan, ZonedDateTime};
 use regex::{Captures, Regex};
 
@@ -15,6 +15,12 @@ const JUST_NOW: SignedDuration = SignedDuration::from_mins(10);
 
 /// Nothing resets later than this.
 const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 370);
+
+/// The zones that come with the program: what a zone's name means must not depend on the machine or its environment.
+fn zones() -> &'static TimeZoneDatabase {
+    static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
+    &ZONES
+}
 
 fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a pattern of this file")
@@ -110,7 +116,7 @@ fn clock(found: &Captures<'_>, now: Timestamp, machine: &TimeZone) -> Option<Tim
     };
     let time = Time::new(hour.try_into().ok()?, number("minute").unwrap_or(0).try_into().ok()?, 0, 0).ok()?;
     let zone = match (found.name("zone"), found.name("utc")) {
-        (Some(name), _) => TimeZone::get(name.as_str()).ok()?,
+        (Some(name), _) => zones().get(name.as_str()).ok()?,
         (None, Some(_)) => TimeZone::UTC,
         (None, None) => machine.clone(),
     };
@@ -151,6 +157,7 @@ fn dated(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// Monday, 30 November 2026, 18:30 in Berlin.
     const NOW: &str = "2026-11-30T17:30:00Z";
@@ -214,6 +221,25 @@ mod tests {
         let now: Timestamp = "2026-03-29T00:00:00Z".parse().unwrap();
         let at = reset_at("resets 2:30am", now, &zone).unwrap();
         assert_eq!(Timestamp::from_second(at).unwrap().to_string(), "2026-03-29T01:30:00Z");
+    }
+
+    proptest! {
+        #[test]
+        fn no_message_can_break_it(message in "\\PC*", day in 0i64..99, hour in 0i64..99, minute in 0i64..99) {
+            let now: Timestamp = NOW.parse().unwrap();
+            for text in [
+                message.clone(),
+                format!("resets {hour}:{minute} ({message})"),
+                format!("try again at Feb {day}, {hour}{minute} {hour}pm"),
+                format!("resets Dec {day}, {hour}am"),
+                format!("limit reached|{day}{hour}{minute}{day}{hour}{minute}"),
+                format!("in {day}{hour} days {minute} h {message}"),
+            ] {
+                if let Some(at) = reset_at(&text, now, &TimeZone::UTC) {
+                    prop_assert!((at - now.as_second()).abs() <= 24 * 370 * 3600, "{}", text);
+                }
+            }
+        }
     }
 
     #[test]

@@ -268,3 +268,18 @@ fn retries_are_remembered_in_bounded_memory() {
     assert_eq!((told.retries.len(), told.retry_count), (32, 100));
     assert_eq!(told.retries.back().map(String::as_str), Some("try 99"));
 }
+
+proptest::proptest! {
+    #[test]
+    fn no_output_can_break_it(
+        stdout in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200),
+        line in "\\{\"type\":\"(say|done|fatal|trouble|retry|cut|well|ended)\",\"(text|message|status|at)\":(\"[a-z0-9 ]{0,9}\"|[0-9.e-]{1,9}|null|\\[\\])\\}",
+        stderr in "\\PC{0,80}",
+        code in 0i32..256,
+    ) {
+        let mut turn = Turn::of(simple()).stderr(&stderr).ends(End::Exited(code));
+        turn.stdout = format!("{}\n{line}\n{line}\n", String::from_utf8_lossy(&stdout));
+        let outcome = turn.outcome();
+        proptest::prop_assert!(outcome != Outcome::Done, "{outcome:?}: nothing says that it ended well with a message");
+    }
+}
