@@ -16,7 +16,7 @@ local raw = {
 }
 local type, error, select, pack, unpack, math_type = type, error, select, table.pack, table.unpack, math.type
 local rawget, gsub, find = rawget, string.gsub, string.find
-local PENDING, check = host.pending, host.check
+local PENDING, NULL, check = host.pending, host.null, host.check
 
 -- Tables that only the host may change, with what they show.
 local shown = raw.setmetatable({}, { __mode = "k" })
@@ -159,7 +159,10 @@ local function next(t, key)
   for candidate in raw.next, state do
     if not rank[type(candidate)] then odd = odd + 1 end
     if odd > 1 then orderless(2) end
-    if (key == nil or before(key, candidate)) and (best == nil or before(candidate, best)) then best = candidate end
+    if (key == nil or before(key, candidate)) and (best == nil or before(candidate, best))
+      and rawget(state, candidate) ~= NULL then
+      best = candidate
+    end
   end
   if best == nil then return nil end
   return best, rawget(state, best)
@@ -204,6 +207,7 @@ end
 local function less(a, b) return a < b end
 local function sort(list, lt)
   if type(list) ~= "table" then error("table.sort wants a table, got " .. type(list), 2) end
+  if shown[list] then error("table.sort cannot change a list that belongs to lunation: copy it first", 2) end
   if lt ~= nil and type(lt) ~= "function" then error("table.sort wants a function as its second argument", 2) end
   host.sort(list, lt or less)
 end
@@ -301,7 +305,6 @@ end
 
 -- Records: plain data from the host. A list is any proxy made from `n`; null fields are known and nil.
 local methods = {}
-local NULL = host.null
 
 local function failing_names(sense)
   local names = {}

@@ -205,6 +205,8 @@ impl Texts {
 
 /// Characters of a source line that are shown.
 const MOST_SOURCE_LINE: usize = 160;
+/// Bytes of a message that are kept.
+const MOST_MESSAGE: usize = 8 << 10;
 /// Frames of a trace that are shown.
 const MOST_FRAMES: usize = 12;
 
@@ -231,6 +233,9 @@ impl Caught<'_> {
         }
         error.source_line = error.place.as_ref().and_then(|place| texts.line(place));
         error.trace = trace;
+        if error.message.len() > MOST_MESSAGE {
+            error.message = crate::policy::cap_feedback(&error.message, MOST_MESSAGE, None);
+        }
         // A single main-chunk frame at the place itself says nothing new.
         if error.trace.len() == 1 && error.trace[0].ends_with("in main chunk") {
             error.trace.clear();

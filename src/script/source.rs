@@ -26,6 +26,8 @@ pub struct Source {
     pub workspace: PathBuf,
     /// As it is shown in messages: relative to the workspace where it is inside.
     pub name: String,
+    /// The path as it was given: a link to the script is fenced like the script.
+    written: PathBuf,
     pub(super) bytes: Vec<u8>,
     pub(super) text: String,
 }
@@ -44,7 +46,8 @@ impl Source {
         let name = shown_name(&real, &workspace);
         let bytes = read_capped(&real, &name, MOST_SCRIPT_BYTES)?;
         let text = decode(&name, &bytes)?;
-        Ok(Source { path: real, folder, workspace, name, bytes, text })
+        let written = std::path::absolute(path).unwrap_or_else(|_| real.clone());
+        Ok(Source { path: real, folder, workspace, name, written, bytes, text })
     }
 
     /// A script that is not in a file: for embedding programs and tests. `folder` is where its modules are.
@@ -56,6 +59,7 @@ impl Source {
         let text_read = decode(name, text.as_bytes())?;
         Ok(Source {
             path: folder.join(name),
+            written: folder.join(name),
             workspace: folder.clone(),
             folder,
             name: name.to_owned(),
@@ -103,6 +107,8 @@ pub(super) struct Reader {
     folder: PathBuf,
     workspace: PathBuf,
     kept: BTreeMap<PathBuf, Vec<u8>>,
+    /// Paths as written, where they are links to what was read.
+    links: Vec<PathBuf>,
     pub(super) manifest: Manifest,
 }
 
@@ -110,7 +116,13 @@ impl Reader {
     pub(super) fn new(source: &Source) -> Reader {
         let mut manifest = Manifest::default();
         manifest.add(FileRole::Script, &source.path, &source.name, &source.bytes);
-        Reader { folder: source.folder.clone(), workspace: source.workspace.clone(), kept: BTreeMap::new(), manifest }
+        Reader {
+            folder: source.folder.clone(),
+            workspace: source.workspace.clone(),
+            kept: BTreeMap::new(),
+            links: vec![source.written.clone()],
+            manifest,
+        }
     }
 
     /// The module's file: `a.b` is `a/b.lua` or `a/b/init.lua` beneath the script's folder.
@@ -174,6 +186,9 @@ impl Reader {
                 format!("{relative} is a link to outside of {}: only files below it are read", base.display()),
             ));
         }
+        if path != base.join(relative) {
+            self.links.push(base.join(relative));
+        }
         let name = shown_name(&path, &self.workspace);
         let bytes = match self.kept.get(&path) {
             Some(bytes) => bytes.clone(),
@@ -186,12 +201,15 @@ impl Reader {
 
     /// Paths of all files so far, relative to the workspace: what no agent may write.
     pub(super) fn protected(&self) -> Vec<String> {
-        self.manifest
-            .entries
-            .iter()
-            .filter_map(|entry| entry.path.strip_prefix(&self.workspace).ok())
-            .map(|path| path.to_string_lossy().into_owned())
-            .collect()
+        let mut paths: Vec<String> = Vec::new();
+        let files = self.manifest.entries.iter().map(|entry| &entry.path).chain(&self.links);
+        for path in files.filter_map(|path| path.strip_prefix(&self.workspace).ok()) {
+            let path = path.to_string_lossy().into_owned();
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        paths
     }
 }
 

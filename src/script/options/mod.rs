@@ -4,6 +4,7 @@
 //! reaches a binding is what the schema says, that nothing is ignored or cut, and that all problems of a call are told at
 //! once, with their path, the place of the call and the nearest known name.
 
+mod amounts;
 pub(super) mod given;
 pub(super) mod problem;
 mod reader;

@@ -30,6 +30,7 @@ use std::time::Duration;
 use mlua::{Lua, MultiValue};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
+use tokio_util::sync::CancellationToken;
 
 pub(super) use chunk::embedded;
 pub use options::{HostFunction, HostFuture, LogSink, VmOptions};
@@ -43,6 +44,21 @@ use crate::engine::{Request, Run, RunResult, Urgency};
 use crate::policy::Reason;
 
 type JobFuture = Pin<Box<dyn Future<Output = ()>>>;
+/// A run whose future was dropped must not go on unattended: futures inside of Lua are not always dropped with it.
+struct EndedWhenLeft {
+    shared: Arc<Shared>,
+    armed: bool,
+}
+
+impl Drop for EndedWhenLeft {
+    fn drop(&mut self) {
+        if self.armed {
+            self.shared.limits.cancel.cancel();
+            self.shared.limits.order_end(limits::Limits::cancelled());
+        }
+    }
+}
+
 type Job = Box<dyn FnOnce(Lua) -> JobFuture + Send>;
 
 /// How often whoever waits looks at the clock.
@@ -119,8 +135,12 @@ impl Vm {
     ///
     /// # Errors
     /// What the script raised, or `Stuck` or `Cancelled`. The open iteration is left to the run's owner to roll back.
+    /// Dropping the future ends the script and its effects.
     pub async fn run(&self, loaded: &Loaded, run: Run) -> Result<RunResult, ScriptError> {
-        loaded::run(self, loaded, run).await
+        let mut left = EndedWhenLeft { shared: Arc::clone(&self.inner.shared), armed: true };
+        let result = loaded::run(self, loaded, run).await;
+        left.armed = false;
+        result
     }
 
     /// Ends the script. First its effects are asked to end; after `grace` the calls that wait fail; after another
@@ -193,7 +213,7 @@ impl Vm {
 }
 
 fn gone() -> ScriptError {
-    ScriptError::new(ErrorKind::Runtime, "the script's thread has ended; this is a bug of lunation")
+    ScriptError::new(ErrorKind::Runtime, "the VM of the script failed inside the host, which is a bug")
 }
 
 fn run_thread(
@@ -279,7 +299,7 @@ where
     // Every effect waits once, however fast it is: where Lua cannot wait, that is an error each time or never.
     tokio::task::yield_now().await;
     let mut task = Aborted(match &shared.runtime() {
-        Some(runtime) => runtime.spawn(work),
+        Some(runtime) => runtime.spawn(until_cancelled(shared.limits.cancel.clone(), work)),
         None => return Err(mlua::Error::runtime("no run is on")),
     });
     let result = tokio::select! {
@@ -302,7 +322,24 @@ where
             raised.reason = Some(error.reason());
             Err(raised.into_lua())
         }
-        Err(error) => Err(mlua::Error::runtime(format!("an effect failed inside lunation: {error}"))),
+        Err(error) => {
+            // A bug of ours or of the embedder is no error for the script to catch.
+            let message = format!("an effect failed inside the host, which is a bug: {error}");
+            shared.limits.order_end(Raised::new(ErrorKind::Runtime, None, message.clone()));
+            Err(Raised::new(ErrorKind::Runtime, None, message).into_lua())
+        }
+    }
+}
+
+/// The effect itself ends with the script, also where nobody polls who waits for it.
+async fn until_cancelled<T>(
+    cancel: CancellationToken,
+    work: impl Future<Output = Result<T, crate::engine::EngineError>>,
+) -> Result<T, crate::engine::EngineError> {
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(crate::engine::EngineError::Cancelled),
+        result = work => result,
     }
 }
 

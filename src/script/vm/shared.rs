@@ -35,6 +35,9 @@ impl fmt::Debug for Phase {
     }
 }
 
+/// Bytes of one logged line; the middle of longer ones is cut out.
+const MOST_LINE: usize = 64 << 10;
+
 /// State of one VM outside of Lua.
 #[derive(Debug)]
 pub(in crate::script) struct Shared {
@@ -81,6 +84,7 @@ impl Shared {
 
     /// A line of the script's own: to the run's record when one is on, else to the host's sink.
     pub(in crate::script) fn log(&self, level: &str, text: &str) {
+        let text = &crate::policy::cap_feedback(text, MOST_LINE, None);
         match self.phase() {
             Phase::Running(run) | Phase::Asking { run, .. } => {
                 if let Err(error) = run.log(level, text) {

@@ -1,9 +1,11 @@
 //! Runaways: everything that does not come back by itself is stopped, and said where.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::harness::{Case, Outcome};
-use crate::script::ErrorKind;
+use crate::script::{ErrorKind, HostFunction, ScriptError, Vm};
 use crate::world::ScriptedWorld;
 
 /// A script, its top level endless in some way, under a small budget.
@@ -106,17 +108,59 @@ async fn each_effect_brings_a_new_budget() {
     assert_eq!(result.unwrap().summary, "enough");
 }
 
-#[tokio::test]
-async fn cancelling_ends_a_busy_script() {
-    let case = Case::new().options(|o| o.instruction_budget = u64::MAX >> 1);
-    let (vm, loaded) =
-        case.load("return function() while true do pcall(function() while true do end end) end end").unwrap();
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        tokio::task::yield_now().await;
+    }
+}
+
+fn jobs(vm: &Vm) -> usize {
+    vm.shared().limits.jobs.load(Ordering::Acquire)
+}
+
+/// Gives scripts `ln.host.wait`, which never answers and sets the flag when it is ended.
+fn waiting(ended: &Arc<AtomicBool>) -> Case {
+    struct Ended(Arc<AtomicBool>);
+    impl Drop for Ended {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+    let ended = Arc::clone(ended);
+    let call = move |_| -> crate::script::HostFuture {
+        let ended = Ended(Arc::clone(&ended));
+        Box::pin(async move {
+            let _ended = ended;
+            std::future::pending().await
+        })
+    };
+    Case::new().options(|o| {
+        o.functions.push(HostFunction { name: "host.wait".into(), doc: String::new(), call: Arc::new(call) });
+    })
+}
+
+/// Starts the script and waits until it is at work.
+async fn started(
+    case: &Case,
+    text: &str,
+) -> (Vm, tokio::task::JoinHandle<Result<crate::engine::RunResult, ScriptError>>) {
+    let (vm, loaded) = case.load(text).unwrap();
     let outcome = Outcome::new(ScriptedWorld::new([]), case.folder.path());
     let running = tokio::spawn({
         let (vm, run) = (vm.clone(), outcome.run.clone());
         async move { vm.run(&loaded, run).await }
     });
-    tokio::time::sleep(Duration::from_millis(1)).await;
+    until("the script never started", || jobs(&vm) > 0).await;
+    (vm, running)
+}
+
+#[tokio::test]
+async fn cancelling_ends_a_busy_script() {
+    let case = Case::new().options(|o| o.instruction_budget = u64::MAX >> 1);
+    let text = "return function() while true do pcall(function() while true do end end) end end";
+    let (vm, running) = started(&case, text).await;
     vm.cancel(Duration::from_millis(50)).await.unwrap();
     let error = running.await.unwrap().unwrap_err();
     assert_eq!(error.kind, ErrorKind::Cancelled, "{error}");
@@ -124,22 +168,44 @@ async fn cancelling_ends_a_busy_script() {
 
 #[tokio::test]
 async fn cancelling_ends_a_script_that_waits_and_will_not_listen() {
-    // The host function never answers; the script retries for ever.
-    let case = Case::new().options(|o| {
-        o.functions.push(crate::script::HostFunction {
-            name: "host.wait".into(),
-            doc: String::new(),
-            call: std::sync::Arc::new(|_| Box::pin(std::future::pending())),
-        });
-    });
-    let (vm, loaded) = case.load("return function() while true do pcall(ln.host.wait) end end").unwrap();
-    let outcome = Outcome::new(ScriptedWorld::new([]), case.folder.path());
-    let running = tokio::spawn({
-        let (vm, run) = (vm.clone(), outcome.run.clone());
-        async move { vm.run(&loaded, run).await }
-    });
-    tokio::task::yield_now().await;
+    let ended = Arc::default();
+    let case = waiting(&ended);
+    let (vm, running) = started(&case, "return function() while true do pcall(ln.host.wait) end end").await;
     vm.cancel(Duration::from_millis(200)).await.unwrap();
     let error = running.await.unwrap().unwrap_err();
     assert_eq!(error.kind, ErrorKind::Cancelled, "{error}");
+    until("the effect goes on", || ended.load(Ordering::Acquire)).await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_dropped_ends_with_its_effects_also_inside_coroutines() {
+    for body in ["ln.host.wait()", "coroutine.wrap(function() pcall(ln.host.wait) end)()"] {
+        let ended = Arc::default();
+        let case = waiting(&ended);
+        let (vm, running) = started(&case, &format!("return function() {body} end")).await;
+        until("the effect never began", || Arc::strong_count(&ended) > 2).await;
+        running.abort();
+        until("the script goes on", || jobs(&vm) == 0).await;
+        until("the effect goes on", || ended.load(Ordering::Acquire)).await;
+        assert!(running.await.unwrap_err().is_cancelled());
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_the_host_is_not_for_the_script_to_catch() {
+    let panics = |name: &str, late: bool| HostFunction {
+        name: name.into(),
+        doc: String::new(),
+        call: Arc::new(move |_| {
+            assert!(late, "at once");
+            Box::pin(async { panic!("late") })
+        }),
+    };
+    for name in ["host.now", "host.late"] {
+        let case = Case::new().options(|o| o.functions.extend([panics("host.now", false), panics("host.late", true)]));
+        let text = format!("return function() while true do pcall(ln.{name}) end end");
+        let (result, _) = case.run(&text, ScriptedWorld::new([])).await;
+        let error = result.unwrap_err();
+        assert!(error.message.contains("which is a bug"), "{name}: {error}");
+    }
 }

@@ -167,6 +167,17 @@ fn modules_of_the_project_are_read_once_and_listed() {
 }
 
 #[test]
+fn links_to_scripts_and_prompts_are_fenced_like_what_they_lead_to() {
+    let case = Case::new()
+        .file("tools/loop.lua", "return ln.loop { agent = 'claude', prompt = ln.prompt 'P.md' }")
+        .file("docs/p.md", "x");
+    std::os::unix::fs::symlink("tools/loop.lua", case.folder.path().join("loop.lua")).unwrap();
+    std::os::unix::fs::symlink("docs/p.md", case.folder.path().join("P.md")).unwrap();
+    let (_, loaded) = case.load_file("loop.lua").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(loaded.protected, ["tools/loop.lua", "docs/p.md", "loop.lua", "P.md"]);
+}
+
+#[test]
 fn require_stays_in_the_project() {
     let outside = tempfile::tempdir().unwrap();
     std::fs::write(outside.path().join("evil.lua"), "return 1").unwrap();

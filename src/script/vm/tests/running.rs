@@ -28,7 +28,12 @@ async fn the_script_decides_from_a_frozen_observation() {
         assert(o.sense.score == 0 and o.sensor.t.ok == (o.sense.failing == 0) and o.turn.ok)
         return 'keep'
       end,
-      on_iteration = function(o) print(o.iteration, o.sense.failing, #o.history, o.left.iterations) end,
+      on_iteration = function(o)
+        assert(table.concat(o.change.files, ',') == 'src/a.rs' and select('#', table.unpack(o.change.files)) == 1)
+        for name, value in pairs(o) do assert(type(name) == 'string' and value ~= ln.json.null) end
+        assert(next(o) == 'best' and ln.json.decode(ln.json.encode(o)).iteration == o.iteration)
+        print(o.iteration, o.sense.failing, #o.history, o.left.iterations)
+      end,
     }";
     let (result, outcome) = Case::new().run(text, world).await;
     let result = result.unwrap_or_else(|error| panic!("{error}"));

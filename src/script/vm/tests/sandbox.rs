@@ -159,6 +159,31 @@ fn input_is_frozen_and_unknown_keys_are_nil() {
 }
 
 #[test]
+fn names_of_the_embedder_must_be_free() {
+    for name in ["git.x", "loop", "a b", "1.x", "x.y.z", ""] {
+        let mut options = crate::script::VmOptions::default();
+        options.functions.push(crate::script::HostFunction {
+            name: name.into(),
+            doc: String::new(),
+            call: std::sync::Arc::new(|_| Box::pin(async { Ok(serde_json::Value::Null) })),
+        });
+        let error = crate::script::Vm::start(options).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Options, "{name}: {error}");
+    }
+}
+
+#[test]
+fn metatables_of_objects_are_hidden() {
+    assert_eq!(
+        prints("print(getmetatable(ln.agent 'claude'), getmetatable(ln), getmetatable(string))"),
+        ["false\tfalse\tfalse"]
+    );
+    for text in ["ln.agent('claude').name = 1", "table.insert(ln.input, 1)", "table.sort(ln.input)"] {
+        fails(text);
+    }
+}
+
+#[test]
 fn json_goes_both_ways_whole() {
     assert_eq!(
         prints(
