@@ -94,11 +94,19 @@ impl Interrupts {
 
     /// Returns when a request arrives, or at once when there is one.
     pub async fn any(&self) {
-        let noticed = self.noticed.notified();
-        tokio::pin!(noticed);
-        noticed.as_mut().enable();
-        if self.pending().is_none() {
-            noticed.await;
+        self.beyond(None).await;
+    }
+
+    /// Returns when a request is in force that is stronger than `known`, or any request when nothing is known yet.
+    pub async fn beyond(&self, known: Option<Urgency>) -> Request {
+        loop {
+            let noticed = self.noticed.notified();
+            tokio::pin!(noticed);
+            noticed.as_mut().enable();
+            match self.pending() {
+                Some(request) if known.is_none_or(|known| request.urgency > known) => return request,
+                _ => noticed.await,
+            }
         }
     }
 }

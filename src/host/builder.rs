@@ -14,7 +14,7 @@ use super::error::HostError;
 use super::handle::RunHandle;
 use super::plan::Plan;
 use super::{preflight, start};
-use crate::journal::Event;
+use crate::journal::{Event, Record};
 use crate::mechanism::process::{Tier, WardenProgram};
 use crate::policy::{LoopSpec, Policy};
 use crate::script::{HostFunction, HostFuture};
@@ -53,6 +53,7 @@ pub enum TrustMode {
 }
 
 pub(super) type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
+pub(super) type RecordListener = crate::journal::Listener;
 
 /// Everything that a host needs to know; all of it is handed in, nothing is read from the surroundings.
 #[derive(Clone)]
@@ -69,6 +70,7 @@ pub struct HostBuilder {
     pub(super) functions: Vec<HostFunction>,
     pub(super) policy: Option<Arc<dyn Policy>>,
     pub(super) listeners: Vec<Listener>,
+    pub(super) record_listeners: Vec<RecordListener>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) seed: Option<u64>,
     pub(super) memory_limit: usize,
@@ -92,6 +94,7 @@ impl Default for HostBuilder {
             functions: Vec::new(),
             policy: None,
             listeners: Vec::new(),
+            record_listeners: Vec::new(),
             clock: Arc::new(SystemClock),
             seed: None,
             memory_limit: 64 << 20,
@@ -192,6 +195,13 @@ impl HostBuilder {
         self
     }
 
+    /// Sees every record as it was written: masked, with its number, its time and the run. It is called while the
+    /// journal is locked: be quick, and never wait for the run.
+    pub fn subscribe_records(mut self, listener: impl Fn(&Record) + Send + Sync + 'static) -> HostBuilder {
+        self.record_listeners.push(Arc::new(listener));
+        self
+    }
+
     /// Where time comes from; default: the machine.
     pub fn clock(mut self, clock: impl Clock + 'static) -> HostBuilder {
         self.clock = Arc::new(clock);
@@ -275,7 +285,16 @@ impl Host {
 
     /// Remembers a script, with every module and prompt that it loads, as trusted. Returns what was trusted.
     pub async fn grant_trust(&self, script: impl Into<Script>) -> Result<Plan, HostError> {
-        preflight::trust(self, &script.into()).await
+        preflight::trust(self, &script.into(), None).await
+    }
+
+    /// The same, but only while the files are those of `seen`, a plan that a person looked at.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the script, and [`HostError::Config`] when a file changed meanwhile; nothing is
+    /// remembered then.
+    pub async fn grant_trust_as_seen(&self, script: impl Into<Script>, seen: &Plan) -> Result<Plan, HostError> {
+        preflight::trust(self, &script.into(), Some(seen)).await
     }
 
     /// Runs a script. Must be called within a tokio runtime; work begins at once, whether or not the handle is awaited.

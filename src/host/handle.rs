@@ -3,8 +3,9 @@
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::broadcast;
@@ -13,6 +14,7 @@ use tokio::task::JoinHandle;
 use super::error::HostError;
 use crate::engine::{Interrupts, Request, Urgency};
 use crate::journal::{Event, RunEnded, RunId};
+use crate::mechanism::process::Processes;
 use crate::policy::Reason;
 
 /// How a run ended.
@@ -32,9 +34,21 @@ pub struct Outcome {
 #[derive(Clone)]
 pub struct Canceller {
     pub(super) interrupts: Arc<Interrupts>,
+    pub(super) processes: Arc<OnceLock<Processes>>,
 }
 
 impl Canceller {
+    pub(super) fn new() -> Canceller {
+        Canceller { interrupts: Arc::new(Interrupts::new()), processes: Arc::default() }
+    }
+
+    /// Kills every process of the run now, and lets it start no more: for leaving at once. Blocks until all of them are
+    /// gone, or the deadline has passed; returns how many commands could not be confirmed gone. The run itself then ends
+    /// on its own; should the program leave before, the next run puts the open iteration back.
+    pub fn kill_all(&self, deadline: Duration) -> usize {
+        self.processes.get().map_or(0, |processes| processes.kill_all_blocking(deadline))
+    }
+
     /// Asks for an end; stronger requests replace weaker ones, never the other way round.
     pub fn ask(&self, urgency: Urgency, reason: Reason, by: &str, signal: Option<i32>) -> Request {
         self.interrupts.ask(Request { urgency, reason, by: by.to_owned(), signal })

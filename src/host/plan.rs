@@ -31,6 +31,8 @@ pub struct Plan {
     pub files: BTreeMap<String, String>,
     /// True when all of them are trusted as they are.
     pub trusted: bool,
+    /// Files that changed, appeared or vanished since they were trusted; empty when nobody ever trusted the script.
+    pub changed: Vec<String>,
     /// What is allowed but probably not meant.
     pub warnings: Vec<String>,
 }

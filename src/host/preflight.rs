@@ -153,12 +153,19 @@ pub(super) async fn plan(host: &Host, script: &Script) -> Result<Plan, HostError
         agents,
         files: digests(&checked.loaded),
         trusted: checked.trusted == Trusted::Trusted,
+        changed: match checked.trusted {
+            Trusted::Changed { files } => files,
+            Trusted::Trusted | Trusted::Unknown => Vec::new(),
+        },
         warnings,
     })
 }
 
-pub(super) async fn trust(host: &Host, script: &Script) -> Result<Plan, HostError> {
+pub(super) async fn trust(host: &Host, script: &Script, seen: Option<&Plan>) -> Result<Plan, HostError> {
     let checked = load(host, script).await?;
+    if seen.is_some_and(|seen| seen.files != digests(&checked.loaded)) {
+        return Err(HostError::Config("the script changed while you looked at it: look again".into()));
+    }
     let manifest = checked.loaded.manifest.clone();
     drop(checked);
     trust_store(host).grant(&manifest).map_err(|error| HostError::Config(error.to_string()))?;

@@ -1,6 +1,7 @@
 //! How a run starts and ends, step by step.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -10,17 +11,17 @@ use std::time::Duration;
 use rand::RngExt as _;
 use tokio::sync::broadcast;
 
-use super::builder::{Host, Script};
+use super::builder::{Host, RecordListener, Script};
 use super::error::HostError;
 use super::handle::{Canceller, Outcome, RunHandle};
-use super::mend;
 use super::preflight::{self, Ready};
 use super::recorder::JournalRecorder;
+use super::requests::Requests;
 use super::stop_file;
-use crate::engine::{EngineError, Interrupts, Recorder, Request, Run, RunParts, Urgency};
+use crate::engine::{EngineError, Recorder, Request, Run, RunParts, Urgency};
 use crate::journal::{Event, Journal, JournalOptions, RunId, RunStarted, RunsFolder, ScriptRecord, Secrets};
 use crate::mechanism::agent;
-use crate::mechanism::process::{Processes, ProcessesConfig, WardenProgram};
+use crate::mechanism::process::{self, Processes, ProcessesConfig, WardenProgram};
 use crate::mechanism::repo::{
     self, LockHolder, Recovered, RepoError, RepoLock, Repository, Workspace, WorkspaceOptions, state_folder,
 };
@@ -32,47 +33,45 @@ const HANDOVER: Duration = Duration::from_secs(15);
 /// Events that a slow reader may fall behind.
 const BACKLOG: usize = 1024;
 
+/// The word that makes this executable finish what a dead host left: see [`crate::enter_warden_if_asked`].
+pub(crate) const RECOVER: &str = "--lunation-recover";
+
 pub(super) fn script(host: &Host, script: Script) -> RunHandle {
-    spawn(host, move |host, interrupts, events| async move {
+    spawn(host, move |host, canceller, events| async move {
         let ready = preflight::ready(&host, &script).await?;
-        run_script(&host, ready, interrupts, events).await
+        run_script(&host, ready, canceller, events).await
     })
 }
 
 pub(super) fn spec(host: &Host, spec: LoopSpec, policy: Arc<dyn Policy>) -> RunHandle {
-    spawn(host, move |host, interrupts, events| async move { run_spec(&host, spec, policy, interrupts, events).await })
+    spawn(host, move |host, canceller, events| async move { run_spec(&host, spec, policy, canceller, events).await })
 }
 
 type Events = broadcast::Sender<Arc<Event>>;
 
 fn spawn<F, Fut>(host: &Host, work: F) -> RunHandle
 where
-    F: FnOnce(Host, Arc<Interrupts>, Events) -> Fut,
+    F: FnOnce(Host, Canceller, Events) -> Fut,
     Fut: Future<Output = Result<Outcome, HostError>> + Send + 'static,
 {
-    let interrupts = Arc::new(Interrupts::new());
+    let canceller = Canceller::new();
     let (sender, events) = broadcast::channel(BACKLOG);
     if let Some(token) = host.0.cancel.clone() {
-        let interrupts = Arc::clone(&interrupts);
+        let interrupts = Arc::clone(&canceller.interrupts);
         tokio::spawn(async move {
             token.cancelled().await;
             let by = "cancelled".to_owned();
             interrupts.ask(Request { urgency: Urgency::Now, reason: Reason::Interrupted, by, signal: None });
         });
     }
-    let task = tokio::spawn(work(host.clone(), Arc::clone(&interrupts), sender));
-    RunHandle { task, canceller: Canceller { interrupts }, events }
+    let task = tokio::spawn(work(host.clone(), canceller.clone(), sender));
+    RunHandle { task, canceller, events }
 }
 
-async fn run_script(
-    host: &Host,
-    ready: Ready,
-    interrupts: Arc<Interrupts>,
-    events: Events,
-) -> Result<Outcome, HostError> {
+async fn run_script(host: &Host, ready: Ready, canceller: Canceller, events: Events) -> Result<Outcome, HostError> {
     let record = ScriptRecord { path: ready.shown.clone(), sha256: ready.digests() };
     let agents = ready.agents();
-    let started = open(host, &ready.repository, Some(record), &agents, &ready.protected, interrupts, events).await?;
+    let started = open(host, &ready.repository, Some(record), &agents, &ready.protected, canceller, events).await?;
     let result = ready.vm.run(&ready.loaded, started.run.clone()).await;
     let failure = match result {
         Ok(_) => None,
@@ -85,7 +84,7 @@ async fn run_spec(
     host: &Host,
     mut spec: LoopSpec,
     policy: Arc<dyn Policy>,
-    interrupts: Arc<Interrupts>,
+    canceller: Canceller,
     events: Events,
 ) -> Result<Outcome, HostError> {
     spec.check().map_err(EngineError::Spec)?;
@@ -96,7 +95,7 @@ async fn run_spec(
         spec.protected.push(file.clone());
     }
     let started =
-        open(host, &repository, None, &spec.agents.clone(), &spec.protected.clone(), interrupts, events).await?;
+        open(host, &repository, None, &spec.agents.clone(), &spec.protected.clone(), canceller, events).await?;
     let result = started.run.drive(spec, policy.as_ref()).await;
     let failure = result.err().map(|error| (error.reason(), error.to_string()));
     started.end(failure).await
@@ -109,14 +108,16 @@ struct Started {
     start: String,
     run: Run,
     scratch: PathBuf,
-    watcher: tokio::task::JoinHandle<()>,
+    requests: Arc<Requests>,
+    watchers: [tokio::task::JoinHandle<()>; 2],
     _lock: RepoLock,
 }
 
 impl Started {
     async fn end(self, failure: Option<(Reason, String)>) -> Result<Outcome, HostError> {
+        self.requests.record_pending();
         let ended = self.run.finish(failure).await;
-        self.watcher.abort();
+        self.watchers.iter().for_each(tokio::task::JoinHandle::abort);
         let ended = ended?;
         if let Err(error) = std::fs::remove_dir_all(&self.scratch) {
             tracing::warn!(path = %self.scratch.display(), %error, "a temporary folder could not be removed");
@@ -131,7 +132,7 @@ async fn open(
     script: Option<ScriptRecord>,
     agents: &[AgentSpec],
     protected: &[String],
-    interrupts: Arc<Interrupts>,
+    canceller: Canceller,
     events: Events,
 ) -> Result<Started, HostError> {
     let runtime = tokio::runtime::Handle::current();
@@ -148,6 +149,8 @@ async fn open(
         on_blocking(move || Workspace::open(repository, &state, WorkspaceOptions::default())).await?
     };
     let processes = start_processes(host, &lock, &state, runtime.clone())?;
+    // Set once: a canceller belongs to one run.
+    let _ = canceller.processes.set(processes.clone());
     let scratch = state.join("scratch").join(id.as_str());
     make_private(&scratch)?;
 
@@ -165,6 +168,7 @@ async fn open(
     let mut options = JournalOptions::new(&folder, id.clone(), journal_clock);
     options.second_link = runs.second_dir(&id);
     options.secrets = secrets;
+    options.listener = listener(&host.0.record_listeners);
     let journal = on_blocking_journal(move || Journal::create(options)).await?;
     let recorder: Arc<dyn Recorder> =
         Arc::new(JournalRecorder { journal: journal.clone(), listeners: host.0.listeners.clone(), events });
@@ -209,10 +213,11 @@ async fn open(
             true,
         )
         .map_err(EngineError::from)?;
+    let requests = Requests::new(Arc::clone(&canceller.interrupts), Arc::clone(&recorder));
     let run = Run::new(RunParts {
         world: Arc::new(world),
         recorder,
-        interrupts: Arc::clone(&interrupts),
+        interrupts: Arc::clone(&canceller.interrupts),
         root: repository.root().to_owned(),
         start: start.clone(),
         input: host.0.input.clone(),
@@ -221,8 +226,20 @@ async fn open(
     if let Some(recovered) = recovered {
         run.note("warn", &told(&recovered))?;
     }
-    let watcher = tokio::spawn(stop_file::watch(state, id.as_str().to_owned(), interrupts));
-    Ok(Started { id, folder, start: start.id, run, scratch, watcher, _lock: lock })
+    let watchers = [
+        tokio::spawn(stop_file::watch(state, id.as_str().to_owned(), canceller.interrupts)),
+        tokio::spawn(Arc::clone(&requests).follow()),
+    ];
+    Ok(Started { id, folder, start: start.id, run, scratch, requests, watchers, _lock: lock })
+}
+
+/// All listeners as one.
+fn listener(listeners: &[RecordListener]) -> Option<RecordListener> {
+    if listeners.is_empty() {
+        return None;
+    }
+    let listeners = listeners.to_vec();
+    Some(Arc::new(move |record| listeners.iter().for_each(|listener| listener(record))))
 }
 
 fn start_processes(
@@ -234,7 +251,12 @@ fn start_processes(
     let mut config = ProcessesConfig::new(host.0.warden.clone().unwrap_or_else(WardenProgram::this_executable));
     config.force_tier = host.0.tier;
     config.hold = Some(lock.file());
-    config.after_host_death = Some(mend::command(config.warden.path(), state, &host.0.ambient));
+    config.after_host_death =
+        Some(vec![config.warden.path().as_os_str().to_owned(), OsString::from(RECOVER), state.as_os_str().to_owned()]);
+    // What finding a repository may look at; nothing else of the surroundings reaches that program.
+    let needed = ["HOME", "XDG_CONFIG_HOME", "PATH", "SUDO_UID"];
+    config.after_host_death_env =
+        host.0.ambient.iter().filter(|(name, _)| needed.iter().any(|needed| name == needed)).cloned().collect();
     Ok(Processes::start(config, runtime)?)
 }
 
@@ -321,4 +343,22 @@ async fn agent_versions(
         versions.insert(spec.name.clone(), version);
     }
     versions
+}
+
+/// Finishes what a dead host left, when this process was started for that: see [`crate::enter_warden_if_asked`].
+/// The warden that starts it hands the repository's lock on, so nobody else can be at work.
+pub(crate) fn mend_if_asked() {
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_none_or(|word| word != RECOVER) {
+        return;
+    }
+    // Nobody listens any more; the next run finds and tells what could not be mended.
+    std::process::exit(i32::from(mend(args.next()).is_none()));
+}
+
+fn mend(state: Option<OsString>) -> Option<()> {
+    let state = PathBuf::from(state?);
+    let lock = RepoLock::inherited(&state, process::inherited_hold()?).ok()?;
+    let ambient: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    repo::recover(&state, &lock, &preflight::repository_options(&ambient)).ok().map(drop)
 }
