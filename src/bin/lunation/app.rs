@@ -12,6 +12,7 @@ use tracing_subscriber::EnvFilter;
 use crate::args::Cli;
 use crate::exit_code::{self, UsageError};
 use crate::present::Output;
+use crate::surroundings::Surroundings;
 
 /// Variable with the filter of the program's own log, for example `debug`.
 const LOG_VARIABLE: &str = "LUNATION_LOG";
@@ -25,7 +26,8 @@ pub(crate) fn main() -> ExitCode {
     let json = cli.global.json;
     let result = start_log().and_then(|()| {
         let mut out = Output::new(cli.global.json, cli.global.quiet, std::io::stdout().is_terminal());
-        let code = crate::commands::run(cli, &mut out)?;
+        let around = Surroundings::read(&cli.global.directory);
+        let code = crate::commands::run(cli, &around, &mut out)?;
         out.flush()?;
         Ok(code)
     });

@@ -8,11 +8,13 @@ use std::io::Write as _;
 use std::process;
 
 use clap::error::ErrorKind;
+use lunation::host::HostError;
 use lunation::journal::{FindError, JournalError};
 use lunation::mechanism::repo::RepoError;
 use lunation::policy::ExitCode;
 
 use crate::present::{self, StdoutClosed};
+use crate::quoting::quoted;
 
 /// Something that the person who typed can put right.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +66,9 @@ fn judge(error: &anyhow::Error) -> (ExitCode, Option<String>) {
         if let Some(UsageError { hint, .. }) = cause.downcast_ref() {
             return (ExitCode::Usage, (!hint.is_empty()).then(|| hint.clone()));
         }
+        if let Some(error) = cause.downcast_ref::<HostError>() {
+            return of_host(error);
+        }
         if let Some(error) = cause.downcast_ref::<RepoError>() {
             return of_repository(error);
         }
@@ -77,17 +82,34 @@ fn judge(error: &anyhow::Error) -> (ExitCode, Option<String>) {
     (ExitCode::Unverified, None)
 }
 
+fn of_host(error: &HostError) -> (ExitCode, Option<String>) {
+    match error {
+        HostError::Repository(error) => of_repository(error),
+        HostError::Journal(error) => of_journal(error),
+        HostError::Held { .. } => (ExitCode::Refused, Some("`lunation status` tells about that run".into())),
+        HostError::Untrusted { script, .. } => {
+            let script = quoted(&script.display().to_string());
+            (ExitCode::Usage, Some(format!("read it, then: lunation trust {script}")))
+        }
+        error if error.is_usage() => (ExitCode::Usage, None),
+        _ => (ExitCode::Unverified, None),
+    }
+}
+
 fn of_repository(error: &RepoError) -> (ExitCode, Option<String>) {
     let code = match error {
         RepoError::NoRepository { .. }
         | RepoError::Bare(_)
         | RepoError::InsideGitFolder(_)
         | RepoError::TooWide(_)
-        | RepoError::Unsupported { .. } => ExitCode::Usage,
+        | RepoError::Unsupported { .. }
+        | RepoError::NoCheckpoint { .. } => ExitCode::Usage,
         RepoError::DubiousOwnership { .. }
         | RepoError::Held { .. }
         | RepoError::GitLocked { .. }
         | RepoError::Guard { .. }
+        | RepoError::Store { .. }
+        | RepoError::Record { .. }
         | RepoError::Lost { .. } => ExitCode::Refused,
         _ => ExitCode::Unverified,
     };

@@ -6,9 +6,11 @@ mod commands;
 mod exit_code;
 mod place;
 mod present;
+mod quoting;
+mod surroundings;
 
 fn main() -> std::process::ExitCode {
     // Every agent, sensor and command runs under this same program, entered again as its warden.
-    lunation::mechanism::process::enter_warden_if_asked();
+    lunation::enter_warden_if_asked();
     app::main()
 }

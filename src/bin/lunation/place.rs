@@ -34,7 +34,7 @@ pub(crate) fn run(runs: &RunsFolder, choice: &RunChoice) -> anyhow::Result<RunEn
 }
 
 /// Where all state is: `LUNATION_HOME`, else the usual folder of the system.
-fn state_home() -> anyhow::Result<PathBuf> {
+pub(crate) fn state_home() -> anyhow::Result<PathBuf> {
     if let Some(home) = env::var_os("LUNATION_HOME").filter(|home| !home.is_empty()) {
         return std::path::absolute(&home).with_context(|| format!("LUNATION_HOME={}", home.to_string_lossy()));
     }
@@ -45,7 +45,7 @@ fn state_home() -> anyhow::Result<PathBuf> {
 }
 
 /// What the library may know of this machine and its user.
-fn repository_options() -> RepositoryOptions {
+pub(crate) fn repository_options() -> RepositoryOptions {
     let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
     RepositoryOptions {
         home: set("HOME").map(PathBuf::from),

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use project::{Demo, Init, Types};
 pub(crate) use reading::{IterationChoice, Log, OfIteration, Report, RunChoice, Status, Why};
+pub(crate) use running::{Check, Plan, Restore, Run, ScriptChoice, Stop, Trust};
 
 /// Runs loops of coding agents that can be trusted: each project says in loop.lua what its loop is.
 #[derive(Debug, Parser)]
@@ -49,6 +51,22 @@ pub(crate) struct Global {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Show what this program does, on a small broken project that it makes: no key, no network, half a minute
+    Demo(Demo),
+    /// Write a loop for the project that is here: loop.lua and PROMPT.md
+    Init(Init),
+    /// Check a script: load it, launch nothing
+    Check(Check),
+    /// Show what a run would do and launch, with every default filled in; launch nothing
+    Plan(Plan),
+    /// Trust a script, with all that it loads, as it is now
+    Trust(Trust),
+    /// Run a loop
+    Run(Run),
+    /// Ask the run that is at work here to end
+    Stop(Stop),
+    /// Put the work tree back as it was before an iteration
+    Restore(Restore),
     /// Show where a run is now
     Status(Status),
     /// Tell why a run stands where it stands, and what to type next
@@ -61,6 +79,10 @@ pub(crate) enum Command {
     Diff(OfIteration),
     /// Report on one run, or on all runs together
     Report(Report),
+    /// Print the Lua API as annotations for editors, or write them
+    Types(Types),
+    /// Tell what this machine can do for a loop, and what is missing
+    Doctor,
 }
 
 #[cfg(test)]

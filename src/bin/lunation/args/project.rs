@@ -10,19 +10,18 @@ pub(crate) struct Init {
     /// Write over files that are there already
     #[arg(long)]
     pub(crate) force: bool,
+    /// Set the editor up too: annotations in .lunation/types, and .luarc.json that names them
+    #[arg(long)]
+    pub(crate) editor: bool,
 }
 
 /// `lunation types`
 #[derive(Debug, Args)]
 pub(crate) struct Types {
-    /// Folder for the annotations that editors read [default: .lunation/types]
-    #[arg(value_name = "DIR")]
+    /// Write them into this folder [default: they are printed]
+    #[arg(long = "out", value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
 }
-
-/// `lunation doctor`
-#[derive(Debug, Args)]
-pub(crate) struct Doctor {}
 
 /// `lunation demo`
 #[derive(Debug, Args)]

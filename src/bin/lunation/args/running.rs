@@ -2,14 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 
-use super::reading::OfIteration;
+use super::reading::RunChoice;
 
 /// Which script, and what it is given.
 #[derive(Debug, Args)]
 pub(crate) struct ScriptChoice {
+    /// The script; wins over -f
+    #[arg(value_name = "FILE")]
+    pub(crate) named: Option<PathBuf>,
     /// The script [default: loop.lua, here or in a folder above]
     #[arg(short, long, value_name = "FILE", env = "LUNATION_FILE")]
     pub(crate) file: Option<PathBuf>,
@@ -20,10 +23,16 @@ pub(crate) struct ScriptChoice {
 
 impl ScriptChoice {
     /// All inputs together; a later one wins.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the commands that load a script"))]
     pub(crate) fn merged_input(&self) -> Map<String, Value> {
         self.input.iter().flat_map(Map::clone).collect()
     }
+}
+
+/// Forms in which the records of a run are told while it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EventsForm {
+    /// One JSON object a line, as in the journal
+    Jsonl,
 }
 
 /// `lunation run`
@@ -34,6 +43,9 @@ pub(crate) struct Run {
     /// Trust the script as it is now without being asked
     #[arg(long)]
     pub(crate) trust: bool,
+    /// Print every record of the run as it is written, for programs; lines for people go to standard error
+    #[arg(long, value_name = "FORM")]
+    pub(crate) events: Option<EventsForm>,
 }
 
 /// `lunation check`
@@ -61,16 +73,24 @@ pub(crate) struct Stop {
 /// `lunation restore`
 #[derive(Debug, Args)]
 pub(crate) struct Restore {
+    /// The tree before this iteration; 0 is the tree as the run found it
+    #[arg(value_name = "N", required_unless_present = "to")]
+    pub(crate) iteration: Option<u32>,
+    /// The loop, where several loops of a run have an iteration of this number
+    #[arg(long, value_name = "PATH")]
+    pub(crate) path: Option<String>,
     #[command(flatten)]
-    pub(crate) at: OfIteration,
+    pub(crate) run: RunChoice,
+    /// A checkpoint by its id, as an earlier restore told it
+    #[arg(long, value_name = "CHECKPOINT", conflicts_with_all = ["iteration", "path", "run"])]
+    pub(crate) to: Option<String>,
 }
 
 /// `lunation trust`
 #[derive(Debug, Args)]
 pub(crate) struct Trust {
-    /// The script [default: loop.lua, here or in a folder above]
-    #[arg(short, long, value_name = "FILE", env = "LUNATION_FILE")]
-    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) script: ScriptChoice,
 }
 
 /// Reads `KEY=VALUE` (a text) or a JSON object.
@@ -99,6 +119,7 @@ mod tests {
             assert!(parse_input(wrong).is_err(), "{wrong}");
         }
         let choice = ScriptChoice {
+            named: None,
             file: None,
             input: vec![parse_input("a=1").unwrap(), parse_input("{\"a\": 2, \"b\": 3}").unwrap()],
         };

@@ -51,7 +51,9 @@ pub(crate) fn event_line(event: &Event) -> (Tone, String) {
                 Decision::Escalate => (Tone::Warn, "no progress, the ladder is climbed"),
                 Decision::Stop => (Tone::Strong, "stopped by decision of the policy"),
             };
-            let note = verdict.note.as_ref().map(|note| format!(": {}", short(note, MOST))).unwrap_or_default();
+            // A loop that is complete says so below.
+            let note = verdict.note.as_ref().filter(|note| *note != "complete");
+            let note = note.map(|note| format!(": {}", short(note, MOST))).unwrap_or_default();
             let complete = match complete {
                 Some(true) => ", complete and verified",
                 Some(false) => ", complete but not verified",

@@ -41,6 +41,11 @@ impl Output {
         self.json
     }
 
+    /// True when only the result is wanted.
+    pub(crate) fn quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// One line for people.
     pub(crate) fn line(&mut self, text: &str) -> anyhow::Result<()> {
         written(match self.colour {

@@ -1,0 +1,12 @@
+//! The program from end to end, as a person or another program uses it: real git, real processes, fake agents.
+
+mod bad_input;
+mod demo;
+mod ending_early;
+mod newcomer;
+mod output;
+mod project;
+mod restoring;
+mod running;
+mod setting_up;
+mod two_runs;
