@@ -2,7 +2,9 @@
 
 mod agent_actions;
 mod commit;
+mod crash;
 mod discovery;
 mod fencing;
+mod random;
 mod rollback;
 mod world;

@@ -154,8 +154,8 @@ impl<'a> Revert<'a> {
             Node::NestedGit { .. } if seen.kind() == stamp::FOLDER => return self.move_away(path),
             Node::Left { why: Left::TooDeep | Left::UnreadableFolder, .. } => remove_all(folder, name),
             Node::Folder(_) => match unlinkat(folder, os(name), AtFlags::REMOVEDIR) {
-                // nothing of it was there at the checkpoint, so what git ignores in it was not either
-                Err(Errno::NOTEMPTY | Errno::EXIST) if delta.old.is_none() => remove_with_ignored(folder, name, new),
+                // the folder was not there at the checkpoint, so what git ignores in it was not either
+                Err(Errno::NOTEMPTY | Errno::EXIST) => remove_with_ignored(folder, name, new),
                 other => other,
             },
             _ => unlinkat(folder, os(name), AtFlags::empty()),
@@ -327,7 +327,10 @@ impl<'a> Revert<'a> {
         let folder = self.reopen(path)?;
         match unlinkat(&folder, os(&name), AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(failed(errno)),
+            Err(errno) => {
+                self.conflict(path, format!("what stands in its place could not be removed: {errno}"));
+                return Ok(());
+            }
         }
         mknodat(&folder, os(&name), FileType::Fifo, Mode::from_raw_mode(0o600), 0).map_err(failed)?;
         let made = look(folder.as_fd(), &name).map_err(self.failed(path, "putting back"))?;
