@@ -221,17 +221,59 @@ end
 
 -- Metatables, text, files ----------------------------------------------------------------------
 
-local function setmetatable(t, mt)
-  if type(mt) == "table" then
-    for _, name in ipairs { "__gc", "__close" } do
-      if rawget(mt, name) ~= nil then
-        error(name .. " is not available in lunation scripts: it would run where nothing can stop it", 2)
-      end
+-- A script's metatable is never set itself, but a copy of its metamethods without those that would run where no limit
+-- holds. Writing `mt.__close = f` later must not get there either: a closer that runs while a script is being ended works
+-- on a stack that is half gone. `__index` and `__newindex` may be set later; other metamethods count as of the call.
+local real_of, given_of = raw.setmetatable({}, { __mode = "k" }), raw.setmetatable({}, { __mode = "k" })
+
+local function late_index(mt)
+  return function(t, key)
+    local index = rawget(mt, "__index")
+    if index == nil then return nil end
+    if type(index) == "function" then return index(t, key) end
+    return index[key]
+  end
+end
+local function late_newindex(mt)
+  return function(t, key, value)
+    local newindex = rawget(mt, "__newindex")
+    if newindex == nil then
+      raw.rawset(t, key, value)
+    elseif type(newindex) == "function" then
+      newindex(t, key, value)
+    else
+      newindex[key] = value
     end
   end
+end
+
+local function setmetatable(t, mt)
   if type(t) ~= "table" then error("setmetatable wants a table, got " .. type(t), 2) end
   if shown[t] then error("this table belongs to lunation and cannot be changed", 2) end
-  return raw.setmetatable(t, mt)
+  if mt == nil then return raw.setmetatable(t, nil) end
+  if type(mt) ~= "table" then error("setmetatable wants a table or nil as its second argument, got " .. type(mt), 2) end
+  for _, name in ipairs { "__gc", "__close" } do
+    if rawget(mt, name) ~= nil then
+      error(name .. " is not available in lunation scripts: it would run where nothing can stop it", 2)
+    end
+  end
+  local real = real_of[mt]
+  if not real then
+    real = {}
+    real_of[mt], given_of[real] = real, mt
+  end
+  for name in raw.next, real do real[name] = nil end
+  for name, value in raw.next, mt do
+    if type(name) == "string" and find(name, "^__") then real[name] = value end
+  end
+  if real.__index == nil then real.__index = late_index(mt) end
+  if real.__newindex == nil then real.__newindex = late_newindex(mt) end
+  return raw.setmetatable(t, real)
+end
+
+local function getmetatable(value)
+  local real = raw.getmetatable(value)
+  return given_of[real] or real
 end
 
 local function rawset_(t, key, value)
@@ -405,7 +447,7 @@ for name, f in raw.pairs(math) do numbers_lib[name] = f end
 numbers_lib.randomseed = randomseed
 
 local names = {
-  assert = assert, error = error, getmetatable = raw.getmetatable, ipairs = ipairs, load = load, next = next,
+  assert = assert, error = error, getmetatable = getmetatable, ipairs = ipairs, load = load, next = next,
   pairs = pairs, pcall = pcall, print = print, rawequal = rawequal, rawget = raw.rawget, rawlen = rawlen,
   rawset = rawset_, require = require, select = select, setmetatable = setmetatable, tonumber = tonumber,
   tostring = tostring, type = type, xpcall = xpcall, _VERSION = _VERSION,

@@ -310,7 +310,7 @@ pub(super) fn place_of<'t>(text: &'t str, texts: &Texts) -> Option<(Place, &'t s
 }
 
 /// Drops `lunation/prelude.lua:30: `, a place that a script's author can do nothing with.
-fn without_host_place(text: &str) -> &str {
+pub(super) fn without_host_place(text: &str) -> &str {
     if !text.starts_with("lunation/") {
         return text;
     }

@@ -7,7 +7,7 @@ use super::{agent, sensors};
 use crate::policy::{AgentSpec, LoopSpec, SensorSpec};
 use crate::script::error::ErrorKind;
 use crate::script::nearest::did_you_mean;
-use crate::script::vm::{Shared, place};
+use crate::script::vm::{Shared, place, show};
 
 /// An agent, or a ladder of them, weakest first.
 #[derive(Debug, Clone)]
@@ -100,7 +100,7 @@ impl UserData for SensorsObject {
 
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_async_function("sense", sensors::sense);
-        closed(methods, "sensors", &["sense"], &[]);
+        closed(methods, "list of sensors", &["sense"], &[]);
     }
 }
 
@@ -158,7 +158,7 @@ pub(super) fn closed<T: 'static, M: UserDataMethods<T>>(
         Err(unknown(lua, label, &key, names, later))
     });
     methods.add_meta_function(MetaMethod::NewIndex, move |lua, (_, key): (Value, String)| -> mlua::Result<()> {
-        let message = format!("`{key}` cannot be set: a {label} does not change");
+        let message = format!("`{key}` cannot be set: {} does not change", show::with_article(label));
         Err(place::raise(lua, &Shared::of(lua).texts, ErrorKind::Runtime, message))
     });
 }
@@ -169,7 +169,7 @@ pub(super) fn unknown(lua: &Lua, label: &str, key: &str, names: &[&str], later: 
     } else {
         let hint = did_you_mean(key, names.iter().copied());
         let has = if hint.is_empty() { format!("; it has {}", names.join(", ")) } else { hint };
-        format!("a {label} has no `{key}`{has}")
+        format!("{} has no `{key}`{has}", show::with_article(label))
     };
     place::raise(lua, &Shared::of(lua).texts, ErrorKind::Runtime, message)
 }

@@ -5,9 +5,10 @@ use mlua::{Lua, Value};
 use super::objects::SensorObject;
 use super::{Namespace, Shape, Signature};
 use crate::policy::{CommandSpec, SensorSource, SensorSpec};
+use crate::script::options::schema::Kind;
 use crate::script::options::tables::SENSOR;
-use crate::script::options::{Given, Problems, Record, join, read_table};
-use crate::script::vm::{Shared, place, show};
+use crate::script::options::{Given, Problems, Record, join, read};
+use crate::script::vm::{Shared, place};
 
 pub(super) static NAMESPACE: Namespace = Namespace {
     name: "sensor",
@@ -27,20 +28,12 @@ pub(super) static NAMESPACE: Namespace = Namespace {
     },
 };
 
+static MADE_FROM: Kind = Kind::Either(&[Kind::Text, Kind::Table(&SENSOR)]);
+
 fn make(lua: &Lua, (_, value): (Value, Value)) -> mlua::Result<SensorObject> {
     let shared = Shared::of(lua);
     let mut problems = Problems::default();
-    let spec = match &value {
-        Value::String(line) => from_text(&shared, &line.to_string_lossy(), "", &mut problems),
-        Value::Table(_) => {
-            let record = read_table(&value, &SENSOR, "", &mut problems);
-            from_record(record, "", &mut problems)
-        }
-        other => {
-            problems.add("", format!("must be a command or a table, got {}", show::short(other)));
-            None
-        }
-    };
+    let spec = read(&value, &MADE_FROM, "", &mut problems).and_then(|given| one(&shared, given, "", &mut problems));
     problems.into_result("ln.sensor", place::of_caller(lua, &shared.texts)).map_err(|raised| raised.into_lua())?;
     match spec {
         Some(spec) => Ok(SensorObject(spec)),

@@ -5,8 +5,9 @@ use mlua::{Lua, Value};
 use super::{Namespace, Shape, Signature, effect};
 use crate::engine::Run;
 use crate::policy::{CommandLine, CommandSpec};
+use crate::script::options::schema::Kind;
 use crate::script::options::tables::SH;
-use crate::script::options::{Problems, read_table};
+use crate::script::options::{Given, Problems, read};
 use crate::script::records;
 use crate::script::vm::{Shared, place};
 
@@ -31,15 +32,17 @@ pub(super) static NAMESPACE: Namespace = Namespace {
     },
 };
 
+static LINE: Kind = Kind::Either(&[Kind::AnyText, Kind::Table(&SH)]);
+
 fn prepare(lua: &Lua, value: &Value) -> mlua::Result<(Run, CommandSpec)> {
     let mut problems = Problems::default();
-    let spec = match value {
-        Value::String(text) => CommandSpec::new(CommandLine::Shell(text.to_string_lossy())),
-        other => {
-            let mut record = read_table(other, &SH, "", &mut problems);
+    let spec = match read(value, &LINE, "", &mut problems) {
+        Some(Given::Text(line)) => CommandSpec::new(CommandLine::Shell(line)),
+        Some(Given::Table(mut record)) => {
             let line = record.command_of_list();
             record.command_spec(line)
         }
+        _ => CommandSpec::new(CommandLine::Words(Vec::new())),
     };
     if spec.line.is_blank() && problems.is_empty() {
         problems.add("", "there is no command: write ln.sh \"git status\" or ln.sh{ \"git\", \"status\" }");

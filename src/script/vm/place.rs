@@ -29,7 +29,7 @@ pub(in crate::script) fn of_function(function: &mlua::Function, texts: &Texts) -
     if !texts.knows(&file) {
         return None;
     }
-    Some(Place { file, line: info.line_defined.and_then(|line| u32::try_from(line).ok()) })
+    Some(Place { file, line: info.line_defined.and_then(|line| u32::try_from(line).ok()).filter(|line| *line > 0) })
 }
 
 /// An error of a binding, with the place of the call.

@@ -6,7 +6,7 @@ use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, V
 
 use super::shared::Shared;
 use super::{limits, names, place, sort};
-use crate::script::error::{Caught, ErrorKind, Raised, ScriptError, from_mlua};
+use crate::script::error::{Caught, ErrorKind, Raised, ScriptError, from_mlua, without_host_place};
 use crate::script::nearest::did_you_mean;
 use crate::script::{bindings, data};
 
@@ -95,6 +95,13 @@ fn host_functions(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<Table> {
                 let place = found.place.clone().or_else(|| place::of_caller(lua, &own.texts));
                 Ok(Value::String(lua.create_string(found.at(place).headline())?))
             }
+            Value::String(text) if text.as_bytes().starts_with(b"lunation/") => {
+                let text = text.to_string_lossy();
+                let text = without_host_place(&text);
+                let text =
+                    place::of_caller(lua, &own.texts).map_or(text.to_owned(), |place| format!("{place}: {text}"));
+                Ok(Value::String(lua.create_string(text)?))
+            }
             _ => Ok(value),
         })?,
     )?;
@@ -146,7 +153,10 @@ pub(in crate::script) async fn call(
                 Some(Value::String(trace)) => trace.to_string_lossy(),
                 _ => String::new(),
             };
-            Err(shared.with_end(Caught { value: &value, trace: &trace }.into_error(&shared.texts)))
+            let mut error = shared.with_end(Caught { value: &value, trace: &trace }.into_error(&shared.texts));
+            // A call in tail position leaves no frame behind.
+            error.place = error.place.or_else(|| place::of_function(function, &shared.texts));
+            Err(error)
         }
     }
 }

@@ -21,13 +21,19 @@ pub(in crate::script) fn short(value: &Value) -> String {
         Value::Function(_) => "a function".into(),
         Value::Thread(_) => "a coroutine".into(),
         Value::UserData(data) => match data.type_name() {
-            Ok(name) => format!("a {}", name.to_string_lossy()),
+            Ok(name) => with_article(&name.to_string_lossy()),
             Err(_) => "an object".into(),
         },
         Value::LightUserData(_) => "null".into(),
         Value::Error(error) => crate::script::error::from_mlua(error).headline(),
         _ => "a value of another kind".into(),
     }
+}
+
+/// `an agent`, `a sensor`.
+pub(in crate::script) fn with_article(noun: &str) -> String {
+    let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {noun}")
 }
 
 /// A value as a script would write it, tables with their fields: `{ code = 2 }`.

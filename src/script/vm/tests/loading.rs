@@ -233,12 +233,16 @@ fn effects_while_loading_are_refused_with_what_to_write() {
         ("ln.git.status()", "ln.git.status is an effect"),
         ("ln.sensors { 'x' }:sense()", "sensors:sense is an effect"),
         ("pcall(ln.sh, 'ls') ln.sh 'ls'", "ln.sh is an effect"),
+        ("local function f() return ln.sh 'ls' end\nlocal x = f()", "ln.sh is an effect"),
     ] {
         let error = Case::new().prints(&format!("\n{text}")).unwrap_err();
         assert_eq!(error.kind, ErrorKind::EffectAtLoad);
-        assert!(error.to_string().starts_with("loop.lua:2: ") && error.message.contains(says), "{error}");
-        assert!(error.message.contains("function(run)"), "{error}");
+        let line = if text.contains('\n') { 3 } else { 2 };
+        assert_eq!(error.line(), Some(line), "{error}");
+        assert!(error.message.contains(says) && error.message.contains("function(run)"), "{error}");
     }
+    let error = Case::new().load("return ln.sh 'ls'").map(|_| ()).unwrap_err();
+    assert!(error.to_string().starts_with("loop.lua: ln.sh is an effect"), "{error}");
 }
 
 #[test]

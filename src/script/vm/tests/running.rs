@@ -103,7 +103,7 @@ async fn lua_03_errors_are_values_of_the_script_as_everywhere_in_lua() {
     // Lua 5.5 has a string for an error that is nil.
     assert!(["false\tnil", "false\t<no error object>"].contains(&lines[2].as_str()), "{lines:?}");
     assert_eq!(lines[3], "false\tloop.lua:5: attempt to concatenate a nil value");
-    assert!(lines[4].starts_with("false\tloop.lua:6: ln.sh: must be a table"), "{lines:?}");
+    assert!(lines[4].starts_with("false\tloop.lua:6: ln.sh: must be a string"), "{lines:?}");
     assert!(lines[5].starts_with("loop.lua:7: ln.sh: there is no command"), "{lines:?}");
     assert_eq!(lines[6], "false\t3");
     assert_eq!(lines[7], "true\tnil");
@@ -118,7 +118,7 @@ async fn lua_03_uncaught_errors_name_place_and_function() {
         ("error(nil)", "raised an error that is nil"),
         ("error('plain', 0)", "plain"),
         ("return 'x' .. nil", "attempt to concatenate a nil value"),
-        ("ln.sh(nil)", "ln.sh: must be a table like"),
+        ("ln.sh(nil)", "ln.sh: must be a string, or a table like"),
     ] {
         let world = ScriptedWorld::new(edits(1)).sensor("t", [Some(2), Some(1)]);
         let text = format!(

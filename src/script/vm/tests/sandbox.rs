@@ -55,6 +55,46 @@ fn finalizers_and_closers_of_scripts_are_refused() {
 }
 
 #[test]
+fn closers_that_are_smuggled_in_later_never_run() {
+    // They would run inside of the hook that ends a script, on a stack that is half gone.
+    let smuggled = "local mt = {} local t = setmetatable({}, mt) mt.__close = function() while true do end end";
+    for body in ["do local x <close> = t while true do end end", "for _ in function() return 1 end, nil, nil, t do end"]
+    {
+        let error = fails(&format!("{smuggled}\n{body}"));
+        assert!(error.starts_with("loop.lua:2: variable '") && error.contains("non-closable"), "{error}");
+    }
+    let again = format!("{smuggled}\nsetmetatable({{}}, mt)");
+    assert!(fails(&again).contains("__close is not available"));
+}
+
+#[test]
+fn metatables_work_as_everywhere() {
+    let text = "local C = {} C.__index = C function C.new(n) return setmetatable({ n = n }, C) end function C:get() return self.n end
+        local D = setmetatable({}, { __index = C }) D.__index = D
+        print(C.new(1):get(), setmetatable({ n = 2 }, D):get(), getmetatable(C.new(1)) == C)
+        local mt = {} local t = setmetatable({}, mt) print(t.x)
+        mt.__index = function(_, k) return k .. '!' end print(t.x) mt.__index = { x = 'table' } print(t.x)
+        t.y = 1 mt.__newindex = function(t, k, v) rawset(t, k, v * 2) end t.z = 2 print(t.y, t.z)
+        local v = { __add = function(a, b) return 'sum' end, __eq = function() return true end, __len = function() return 7 end,
+          __call = function(_, a) return a end, __tostring = function() return 'v' end, __metatable = 'hidden' }
+        local a, b = setmetatable({}, v), setmetatable({}, v)
+        print(a + b, a == b, #a, a(5), tostring(a), getmetatable(a), pcall(setmetatable, a, {}))
+        print(getmetatable(setmetatable(setmetatable({}, mt), nil)))";
+    assert_eq!(
+        prints(text),
+        [
+            "1\t2\ttrue",
+            "nil",
+            "x!",
+            "table",
+            "1\t4",
+            "sum\ttrue\t7\t5\tv\thidden\tfalse\tloop.lua:10: cannot change a protected metatable",
+            "nil"
+        ]
+    );
+}
+
+#[test]
 fn pairs_goes_in_the_order_of_the_keys() {
     let text = "local t = { b = 1, a = 2, [3] = 3, [1] = 4, [true] = 5, c = 6 } local s = {}
         for k, v in pairs(t) do s[#s + 1] = tostring(k) .. '=' .. v end print(table.concat(s, ' '))";
@@ -144,7 +184,7 @@ fn names_of_later_steps_say_so() {
     let error = fails("ln.agnet 'claude'");
     assert!(error.contains("ln has no `agnet`; did you mean `agent`?"), "{error}");
     let error = fails("ln.agent('claude'):ladderr { 'x' }");
-    assert!(error.contains("a agent has no `ladderr`; did you mean `ladder`?"), "{error}");
+    assert!(error.contains("an agent has no `ladderr`; did you mean `ladder`?"), "{error}");
 }
 
 #[test]
