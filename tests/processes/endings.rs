@@ -178,10 +178,11 @@ fn everything_can_be_killed_at_once_without_the_runtime() {
     let place = Place::new();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let processes = Processes::start(config(), runtime.handle().clone()).unwrap();
+    let mut runs = Vec::new();
     for _ in 0..4 {
         let (processes, command) =
             (processes.clone(), place.sh("\"$EVIL\" daemon \"$MARK\"; \"$EVIL\" stubborn \"$MARK\""));
-        runtime.spawn(async move { processes.run(command, CancellationToken::new(), None).await });
+        runs.push(runtime.spawn(async move { processes.run(command, CancellationToken::new(), None).await.unwrap() }));
     }
     eventually("four daemons and four programs run", || {
         place.alive().iter().filter(|(_, a)| !a.contains("sh -c")).count() >= 8
@@ -192,6 +193,10 @@ fn everything_can_be_killed_at_once_without_the_runtime() {
     assert_eq!(processes.kill_all_blocking(PATIENCE), 0);
     place.assert_nobody();
     drop(hold);
+    for run in runs {
+        let done = runtime.block_on(run).unwrap();
+        assert_eq!((done.ending, done.confirmed_gone), (Ending::Cancelled, true));
+    }
     let after = runtime.block_on(processes.run(place.sh("echo > started"), CancellationToken::new(), None)).unwrap();
     assert_eq!(after.ending, Ending::Cancelled, "nothing is started any more");
     assert!(!place.path().join("started").exists());

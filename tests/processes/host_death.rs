@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Stdio},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use lunation::mechanism::process::{Processes, ProcessesConfig};
@@ -109,6 +109,69 @@ fn a_stopped_warden_wakes_when_its_host_dies() {
     eventually("nobody is left", || place.alive().is_empty());
     fs::write(place.path().join("release"), "").unwrap();
     eventually("the lock is free", || !is_locked(place.path()));
+}
+
+/// A host that runs one talking command with a small silence budget, and writes down how it ended.
+#[test]
+#[ignore = "a helper process of the other tests here"]
+fn act_as_host_of_a_talker() {
+    let folder = PathBuf::from(std::env::var_os(FOLDER).expect("only started by the tests below"));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let done = runtime.block_on(async {
+        let processes = Processes::start(config(), tokio::runtime::Handle::current()).unwrap();
+        let script = "while [ ! -e release ]; do echo talk; echo x >> progress; sleep 0.05; done; exit 9";
+        let command =
+            lunation::mechanism::process::Command::new("sh", &folder, vec![("PATH".into(), "/usr/bin:/bin".into())])
+                .args(["-c", script])
+                .silence(Some(Duration::from_secs(2)));
+        processes.run(command, CancellationToken::new(), None).await.unwrap()
+    });
+    fs::write(folder.join("scratch"), format!("{:?} {}", done.ending, done.confirmed_gone)).unwrap();
+    fs::rename(folder.join("scratch"), folder.join("ending")).unwrap();
+}
+
+fn start_host_of_a_talker(place: &Place, through: &str) -> Child {
+    std::process::Command::new("/bin/sh")
+        .args(["-c", &format!("{through} exec \"$0\" \"$@\"")])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "host_death::act_as_host_of_a_talker", "--ignored", "--nocapture"])
+        .env(FOLDER, place.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .unwrap()
+}
+
+fn progress(place: &Place) -> u64 {
+    fs::metadata(place.path().join("progress")).map_or(0, |meta| meta.len())
+}
+
+#[test]
+fn a_host_that_stood_still_does_not_take_its_own_silence_for_the_programs() {
+    let place = Place::new();
+    let mut host = start_host_of_a_talker(&place, "");
+    let pid = nix::unistd::Pid::from_raw(host.id().try_into().unwrap());
+    eventually("it talks", || progress(&place) > 4);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGSTOP).unwrap();
+    let (before, began) = (progress(&place), Instant::now());
+    // Longer than the budget, by the clock and by what the program did meanwhile.
+    eventually("the program goes on", || progress(&place) > before + 40 && began.elapsed() > Duration::from_secs(3));
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGCONT).unwrap();
+    let before = progress(&place);
+    eventually("the program still goes on", || progress(&place) > before + 20);
+    fs::write(place.path().join("release"), "").unwrap();
+    host.wait().unwrap();
+    assert_eq!(fs::read_to_string(place.path().join("ending")).unwrap(), "Exited(9) true");
+}
+
+#[test]
+fn a_host_that_was_started_with_ignored_child_signals_still_sees_how_programs_end() {
+    let place = Place::new();
+    fs::write(place.path().join("release"), "").unwrap();
+    let mut host = start_host_of_a_talker(&place, "trap '' CHLD;");
+    host.wait().unwrap();
+    assert_eq!(fs::read_to_string(place.path().join("ending")).unwrap(), "Exited(9) true");
 }
 
 #[tokio::test]

@@ -61,6 +61,7 @@ mod observer;
 mod private_tmp;
 mod program;
 mod protocol;
+mod reader;
 mod spawn;
 mod start;
 mod stdin;
@@ -68,6 +69,8 @@ mod supervise;
 mod sys;
 mod table;
 mod tier;
+mod times;
+mod verdict;
 mod warden;
 
 /// In the program that is started after the host's death ([`ProcessesConfig::after_host_death`]): the descriptor that

@@ -5,30 +5,24 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{
-    io::AsyncReadExt,
-    net::unix::pipe,
-    time::{Instant, sleep_until, timeout},
-};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Captured, Command, Ending, Finished, LeaderStatus, Observer, ProcessError, Stamp, Stream, Tier, TimeoutKind, Wish,
-    capture::HeadTail,
     link::Link,
     log::Log,
     private_tmp::PrivateTmp,
     protocol::{FromWarden, GoneReport, SWEEP_BOUND, Stage, ToWarden, line},
+    reader::Reader,
     start::{self, Launched, millis},
     table::{Registration, Shared},
+    times::{Times, WAKE_EVERY, after},
+    verdict::{Cause, ending},
 };
 
-/// How long a warden may take to report the start on a machine that is busy.
-const START_BOUND: Duration = Duration::from_secs(60);
 /// How much later than it should the warden may say that it can't confirm the end.
 const SLACK: Duration = Duration::from_secs(5);
-/// How often the warden is woken, should the command have stopped it.
-const WAKE_EVERY: Duration = Duration::from_secs(2);
 /// A timer that fires this late means that this very process stood still; then output may be waiting unread.
 const STOOD_STILL: Duration = Duration::from_millis(500);
 
@@ -62,6 +56,7 @@ pub(super) async fn run(
 
     let gone = facts.gone.unwrap_or_default();
     registration.over(gone.confirmed);
+    let killed = registration.was_killed();
     if gone.confirmed {
         // It exits right after its report; should it not, the runtime reaps it later.
         reap(child).await;
@@ -73,17 +68,16 @@ pub(super) async fn run(
     if let Some((stage, errno)) = facts.not_started {
         return Err(start::start_error(&command, program, stage, errno));
     }
-    if !facts.started {
-        let message = facts.trouble.unwrap_or_else(|| "it ended before the program was started".into());
-        return Err(shared.image.failed(message));
+    if let (false, Some(refusal)) = (facts.started, &facts.refusal) {
+        return Err(shared.image.failed(refusal));
     }
-    if let Some(trouble) = facts.trouble {
+    if let Some(trouble) = facts.refusal.or(facts.trouble.map(str::to_owned)) {
         tracing::warn!(program = %program.display(), trouble, "the warden of a command failed");
     }
     let end = Stamp::now();
     let until_gone = facts.gone_at.unwrap_or(end).since(began);
     Ok(Finished {
-        ending: ending(facts.leader, facts.cause, facts.lost),
+        ending: ending(facts.leader, facts.cause.or(killed.then_some(Cause::Cancelled)), facts.lost),
         leader_status: facts.leader.map(|(status, _)| status),
         stdout: stdout.capture.finish(),
         stderr: stderr.capture.finish(),
@@ -139,102 +133,6 @@ async fn remove(tmp: Option<PrivateTmp>, nobody_left: bool) -> Option<String> {
     }
 }
 
-/// Why it was told to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cause {
-    Budget(TimeoutKind),
-    FinalWord,
-    Cancelled,
-}
-
-/// The verdict. `leader`: how it ended, and whether it had been told to.
-fn ending(leader: Option<(LeaderStatus, bool)>, cause: Option<Cause>, lost: bool) -> Ending {
-    let by_itself = |status| match status {
-        LeaderStatus::Exited(code) => Ending::Exited(code),
-        LeaderStatus::Signaled(signal) => Ending::Signaled(signal),
-    };
-    match (leader, cause) {
-        (Some((status, false)), _) if !lost => by_itself(status),
-        (_, Some(Cause::Budget(kind))) => Ending::TimedOut(kind),
-        (_, Some(Cause::FinalWord)) => Ending::FinishedAsAsked,
-        (_, Some(Cause::Cancelled)) => Ending::Cancelled,
-        (Some((status, true)), None) if !lost => by_itself(status),
-        _ => Ending::WardenLost,
-    }
-}
-
-/// One output stream.
-struct Reader {
-    /// `None` after its end.
-    receiver: Option<pipe::Receiver>,
-    buffer: Vec<u8>,
-    capture: HeadTail,
-}
-
-const BUFFER: usize = 64 * 1024;
-
-impl Reader {
-    fn new(receiver: pipe::Receiver, command: &Command) -> Reader {
-        let capture = HeadTail::new(command.head_bytes, command.tail_bytes);
-        Reader { receiver: Some(receiver), buffer: vec![0; BUFFER], capture }
-    }
-
-    fn is_open(&self) -> bool {
-        self.receiver.is_some()
-    }
-
-    /// The length of the next chunk, 0 at the end. Never ends after the end.
-    async fn chunk(&mut self) -> usize {
-        match &mut self.receiver {
-            // An error of reading a pipe can't get better.
-            Some(receiver) => receiver.read(&mut self.buffer).await.unwrap_or(0),
-            None => std::future::pending().await,
-        }
-    }
-}
-
-/// When what is due.
-struct Times {
-    wall_at: Instant,
-    silence: Option<Duration>,
-    heard_at: Instant,
-    finish_at: Option<Instant>,
-    /// The warden should have said something by then.
-    give_up_at: Option<Instant>,
-    linger_at: Option<Instant>,
-    wake_at: Instant,
-}
-
-/// Far enough for any wait.
-fn after(now: Instant, duration: Duration) -> Instant {
-    now.checked_add(duration).unwrap_or(now + Duration::from_secs(u32::MAX.into()))
-}
-
-impl Times {
-    fn new(command: &Command) -> Times {
-        let now = Instant::now();
-        Times {
-            wall_at: after(now, command.wall),
-            silence: command.silence,
-            heard_at: now,
-            finish_at: None,
-            give_up_at: Some(now + START_BOUND),
-            linger_at: None,
-            wake_at: now + WAKE_EVERY,
-        }
-    }
-
-    fn silence_at(&self) -> Option<Instant> {
-        self.silence.map(|silence| after(self.heard_at, silence))
-    }
-
-    fn next(&self, budgets_count: bool) -> Instant {
-        let budgets = [Some(self.wall_at), self.silence_at(), self.finish_at].into_iter().flatten();
-        let always = [Some(self.wake_at), self.give_up_at, self.linger_at].into_iter().flatten();
-        always.chain(budgets.filter(|_| budgets_count)).min().unwrap_or(self.wake_at)
-    }
-}
-
 /// What is known so far.
 #[derive(Default)]
 struct Facts {
@@ -250,7 +148,10 @@ struct Facts {
     gone_at: Option<Stamp>,
     /// The socket ended without a report, or the warden hangs.
     lost: bool,
-    trouble: Option<String>,
+    /// What the warden itself said about why it can't do its work.
+    refusal: Option<String>,
+    /// What was noticed about it.
+    trouble: Option<&'static str>,
 }
 
 enum Event {
@@ -336,11 +237,13 @@ impl Run<'_> {
                 facts.gone = Some(report);
                 self.over();
             }
-            Some(Ok(FromWarden::Failed { message }) | Err(message)) => facts.trouble = Some(message),
-            Some(Ok(FromWarden::Abilities(_))) => facts.trouble = Some("it answered what was not asked".into()),
+            Some(Ok(FromWarden::Failed { message })) => facts.refusal = Some(message),
+            // What can't be understood is no report of an end; when nothing better comes, the warden counts as lost.
+            Some(Ok(FromWarden::Abilities(_)) | Err(_)) => facts.trouble = Some("it says what it should not say"),
             None => {
+                // It may have started the program and been killed by it before it could tell: nothing is known.
                 facts.lost = true;
-                facts.trouble.get_or_insert_with(|| "it ended before it could report the end".into());
+                facts.trouble.get_or_insert("it ended before it could report the end");
                 self.over();
             }
         }
@@ -376,7 +279,7 @@ impl Run<'_> {
         }
         if self.times.give_up_at.is_some_and(|at| at <= now) {
             self.facts.lost = true;
-            self.facts.trouble.get_or_insert_with(|| "it does not answer".into());
+            self.facts.trouble.get_or_insert("it does not answer");
             return self.over();
         }
         if self.budgets_count() {
@@ -450,33 +353,5 @@ impl Run<'_> {
             let at = after(now, grace);
             self.times.finish_at = Some(self.times.finish_at.map_or(at, |before| before.min(at)));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const DONE: LeaderStatus = LeaderStatus::Exited(0);
-
-    #[test]
-    fn an_end_by_itself_counts_even_when_a_budget_ran_out_at_the_same_moment() {
-        let cause = Some(Cause::Budget(TimeoutKind::Wall));
-        assert_eq!(ending(Some((DONE, false)), cause, false), Ending::Exited(0));
-        assert_eq!(ending(Some((LeaderStatus::Signaled(9), false)), None, false), Ending::Signaled(9));
-    }
-
-    #[test]
-    fn an_exit_of_0_after_term_is_still_a_timeout() {
-        let cause = Some(Cause::Budget(TimeoutKind::Silence));
-        assert_eq!(ending(Some((DONE, true)), cause, false), Ending::TimedOut(TimeoutKind::Silence));
-        assert_eq!(ending(None, Some(Cause::Cancelled), false), Ending::Cancelled);
-        assert_eq!(ending(Some((DONE, true)), Some(Cause::FinalWord), false), Ending::FinishedAsAsked);
-    }
-
-    #[test]
-    fn a_lost_warden_is_no_exit() {
-        assert_eq!(ending(Some((DONE, false)), None, true), Ending::WardenLost);
-        assert_eq!(ending(None, None, false), Ending::WardenLost);
     }
 }

@@ -28,8 +28,12 @@ pub(super) fn exit_now(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Ignores every signal that a terminal or a careless `kill` sends, so that the warden only ends by its own decision.
+/// Ignores every signal that a terminal or a careless `kill` sends, so that the warden only ends by its own decision,
+/// and makes sure that the ends of its children are kept for it.
 pub(super) fn ignore_common_signals() {
+    // A host that was started with this signal ignored hands that down, and then the kernel would reap by itself.
+    // SAFETY: SIG_DFL is a valid disposition and no handler of ours is replaced.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     for signal in [
         libc::SIGHUP,
         libc::SIGINT,
@@ -182,11 +186,20 @@ fn wait(which: libc::idtype_t, id: libc::id_t, more: i32) -> io::Result<Found> {
     }
 }
 
-/// Lets a process run only when nobody else wants to, so that a fork storm can't outrun its sweep. Inherited by forks.
-pub(super) fn demote(pid: i32) {
+/// Lets this process run before every ordinary one, if it is allowed to; says whether.
+pub(super) fn go_first() -> bool {
+    // SAFETY: has no preconditions.
+    let parameters = libc::sched_param { sched_priority: unsafe { libc::sched_get_priority_min(libc::SCHED_RR) } };
+    // Reset on fork, so that nothing that this process starts later inherits it.
+    // SAFETY: the pointer is valid for the call.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &parameters) == 0 }
+}
+
+/// The end of [`go_first`]: what this process becomes next is an ordinary one.
+pub(super) fn go_along() {
     let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the pointer is valid for the call; a failure only means that the process keeps its priority.
-    unsafe { libc::sched_setscheduler(pid, libc::SCHED_IDLE, &parameters) };
+    // SAFETY: the pointer is valid for the call; going back is always allowed.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &parameters) };
 }
 
 /// The descriptor with this number as a file, when it is open. The caller must be the program that it was handed to by

@@ -12,7 +12,7 @@ use std::{
     },
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -191,7 +191,7 @@ impl Shared {
     pub(super) fn register(self: &Arc<Self>, socket: UnixStream, warden: u32) -> Option<Registration> {
         let pid = i32::try_from(warden).ok().and_then(Pid::from_raw);
         let pidfd = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        let entry = Arc::new(Entry { socket, pidfd, verdict: AtomicU8::new(RUNNING) });
+        let entry = Arc::new(Entry { socket, pidfd, killed: AtomicBool::new(false), verdict: AtomicU8::new(RUNNING) });
         let mut table = self.table();
         if table.closed {
             return None;
@@ -244,11 +244,13 @@ struct Entry {
     /// The same socket as the task's.
     socket: UnixStream,
     pidfd: Option<OwnedFd>,
+    killed: AtomicBool,
     verdict: AtomicU8,
 }
 
 impl Entry {
     fn kill(&self) {
+        self.killed.store(true, Ordering::Release);
         let order = line(&ToWarden::Sweep { farewell: true });
         // Refused only when the warden is gone already, or does not read; both show in is_gone.
         let _ = send(&self.socket, &order, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
@@ -293,6 +295,11 @@ impl Registration {
     /// Everything of the command is over; whether that is proven.
     pub(super) fn over(&self, confirmed: bool) {
         self.entry.verdict.store(if confirmed { GONE } else { UNCONFIRMED }, Ordering::Release);
+    }
+
+    /// Whether everything was killed for leaving.
+    pub(super) fn was_killed(&self) -> bool {
+        self.entry.killed.load(Ordering::Acquire)
     }
 
     /// Wakes the warden, should somebody have stopped it.

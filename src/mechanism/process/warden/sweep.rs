@@ -10,7 +10,7 @@ use std::{
 
 use nix::{
     sys::signal::{Signal, kill, killpg},
-    unistd::Pid,
+    unistd::{Pid, setpgid, setsid},
 };
 
 use super::{
@@ -28,7 +28,10 @@ pub(super) const MOST_REAPED_AT_ONCE: usize = 512;
 /// stopped by a tracer).
 const AGAIN: Duration = Duration::from_millis(200);
 /// When a sweep takes longer than this, somebody is forking against it.
-const STORM: Duration = Duration::from_millis(500);
+const STORM: Duration = Duration::from_millis(100);
+/// The pauses between rounds in which nothing was left to kill.
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_millis(32);
 
 /// The state of a sweep.
 pub(super) struct Sweep {
@@ -40,10 +43,14 @@ pub(super) struct Sweep {
     left_behind: Vec<LeftBehind>,
     leader_status: Option<LeaderStatus>,
     pause: Duration,
+    ahead: bool,
+    /// A child that is not of the command.
+    own: Option<i32>,
 }
 
 struct Killed {
-    last: Instant,
+    /// When it was last signalled.
+    last: Option<Instant>,
     name: Option<LeftBehind>,
 }
 
@@ -66,7 +73,9 @@ impl Sweep {
             swept: 0,
             left_behind: Vec::new(),
             leader_status: None,
-            pause: Duration::from_millis(1),
+            pause: SHORTEST,
+            ahead: false,
+            own: None,
         }
     }
 
@@ -75,43 +84,73 @@ impl Sweep {
         self.leader_status
     }
 
-    /// Kills and reaps once. The first round also kills the leader's whole group at one stroke.
+    /// Reaps and kills once. The first round also kills the leader's whole group at one stroke.
     pub(super) fn round(&mut self) -> Round {
-        let fresh = self.kill_children();
         if let Some(leader) = self.leader {
+            self.name_the_living();
             // Unreaped, so the group can't be anybody else's. It fails only when the group is empty.
             let _ = killpg(Pid::from_raw(leader), Signal::SIGKILL);
         }
+        // Reaped first, so that the list below is short and holds those who live.
         if self.reap() {
             return Round::Nobody;
         }
-        self.pause = if fresh { Duration::from_millis(1) } else { (self.pause * 2).min(Duration::from_millis(32)) };
+        let fresh = self.kill_children();
+        self.pause = if fresh { Duration::ZERO } else { (self.pause * 2).clamp(SHORTEST, LONGEST) };
+        if fresh && self.began.elapsed() > STORM {
+            self.push_ahead();
+        }
         Round::Again(self.pause)
     }
 
+    /// Before the group is killed: those of it that are our children are named now, for its other members may be
+    /// reaped in the same round.
+    fn name_the_living(&mut self) {
+        for pid in self.children.list().unwrap_or_default().into_iter().take(MOST_NAMES + 1) {
+            if Some(pid) != self.leader {
+                self.killed.entry(pid).or_insert(Killed { last: None, name: Some(describe(pid)) });
+            }
+        }
+    }
+
+    /// Kills those in the list that were not just killed; says whether one of them was new.
     fn kill_children(&mut self) -> bool {
         // A list that can't be read (no descriptor left in the system, say) is tried again in the next round; the group
         // is killed in any case, and without the proof the end is not confirmed.
         let Ok(children) = self.children.list() else { return false };
         let now = Instant::now();
-        let storm = now.duration_since(self.began) > STORM;
-        let mut fresh = false;
-        for pid in children {
-            if self.killed.get(&pid).is_some_and(|k| now.duration_since(k.last) < AGAIN) {
+        let (mut fresh, mut any_new) = (Vec::new(), false);
+        // The youngest first: in a storm the older ones have forked already and are about to end by themselves.
+        for pid in children.into_iter().rev() {
+            let entry = self.killed.entry(pid).or_insert(Killed { last: None, name: None });
+            if entry.last.is_some_and(|last| now.duration_since(last) < AGAIN) {
                 continue;
             }
-            if storm {
-                sys::demote(pid);
-            }
-            let known = self.killed.remove(&pid).and_then(|k| k.name);
-            let wanted = self.left_behind.len() + self.killed.len() < 4 * MOST_NAMES && Some(pid) != self.leader;
-            let name = known.or_else(|| wanted.then(|| describe(pid)));
+            any_new |= entry.last.is_none();
             // May fail for a process of another user (a set-user-id program); then the bound passes and it is named.
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
-            self.killed.insert(pid, Killed { last: now, name });
-            fresh = true;
+            entry.last = Some(now);
+            fresh.push(pid);
         }
-        fresh
+        let wanted = (2 * MOST_NAMES).saturating_sub(self.killed.values().filter(|k| k.name.is_some()).count());
+        // Not reaped yet, so the names are still theirs.
+        for pid in fresh.into_iter().take(if self.left_behind.len() < MOST_NAMES { wanted } else { 0 }) {
+            if let Some(entry) = self.killed.get_mut(&pid)
+                && entry.name.is_none()
+                && Some(pid) != self.leader
+            {
+                entry.name = Some(describe(pid));
+            }
+        }
+        any_new
+    }
+
+    /// Somebody forks as fast as we kill: get in front of them. Tried once; each way may be refused, and then the sweep
+    /// goes on as it was.
+    fn push_ahead(&mut self) {
+        if !std::mem::replace(&mut self.ahead, true) && !sys::go_first() {
+            self.own = leave_the_crowd();
+        }
     }
 
     /// Reaps what has ended, within the budget; true when there is no child at all.
@@ -135,7 +174,7 @@ impl Sweep {
             return;
         }
         // One that ended by itself before the signal arrived was not swept.
-        if ended.status != LeaderStatus::Signaled(libc::SIGKILL) {
+        if ended.status != LeaderStatus::Signaled(libc::SIGKILL) || Some(ended.pid) == self.own {
             return;
         }
         self.swept += 1;
@@ -155,4 +194,25 @@ impl Sweep {
         };
         GoneReport { confirmed, swept: self.swept, left_behind: self.left_behind.clone(), still_there }
     }
+}
+
+/// Moves this process into a session of its own. The kernel shares the processor between sessions, and a storm whose
+/// members each have one would leave next to nothing to a process in the crowded session of the host. Gives the child
+/// that this takes.
+fn leave_the_crowd() -> Option<i32> {
+    // The leader of a process group can't; so join the group of a short-lived child first, which empties our own.
+    let child = sys::fork(|| {
+        let _ = setpgid(Pid::from_raw(0), Pid::from_raw(0));
+        nix::unistd::pause();
+    })
+    .ok()?;
+    let group = Pid::from_raw(child);
+    // Both sides set it, so that it is set whoever comes first.
+    let _ = setpgid(group, group);
+    if setpgid(Pid::from_raw(0), group).is_ok() {
+        let _ = setsid();
+    }
+    // Reaped by the sweep like everybody else.
+    let _ = kill(group, Signal::SIGKILL);
+    Some(child)
 }

@@ -35,6 +35,8 @@ use super::{
 const UNCONFIRMED: i32 = 3;
 /// How long a warden goes on sweeping after it had to say that it can't confirm the end.
 const STUBBORN: Duration = Duration::from_secs(60);
+/// The shortest pause between its rounds.
+const UNHURRIED: Duration = Duration::from_millis(5);
 
 /// Where the command stands. The leader stays unreaped until the sweep, as the anchor of its group.
 enum Phase {
@@ -282,7 +284,8 @@ impl Watch {
         let proven = loop {
             match sweep.round() {
                 Round::Nobody => break true,
-                Round::Again(pause) => self.rest(pause),
+                // Once the end can't be confirmed any more, there is no hurry that would be worth a processor.
+                Round::Again(pause) => self.rest(if told { pause.max(UNHURRIED) } else { pause }),
             }
             if began.elapsed() > SWEEP_BOUND && !told {
                 self.tell(&mut sweep, false);
@@ -295,15 +298,18 @@ impl Watch {
         if !told {
             self.tell(&mut sweep, proven);
         }
+        sys::go_along();
         self.muster.finish();
         if proven { 0 } else { UNCONFIRMED }
     }
 
-    /// Sleeps until a child ends or the time is over, still noticing the end of the host.
+    /// Sleeps until a child ends or the time is over (not at all for zero), still noticing the end of the host.
     fn rest(&mut self, pause: Duration) {
-        let signals = self.signals.as_fd();
-        let _ = poll(&mut [PollFd::from_borrowed_fd(signals, PollFlags::IN)], Some(&timespec(pause)));
-        while let Ok(Some(_)) = self.signals.read_signal() {}
+        if !pause.is_zero() {
+            let signals = self.signals.as_fd();
+            let _ = poll(&mut [PollFd::from_borrowed_fd(signals, PollFlags::IN)], Some(&timespec(pause)));
+            while let Ok(Some(_)) = self.signals.read_signal() {}
+        }
         let said_farewell =
             self.control.messages().is_ok_and(|m| m.iter().any(|m| matches!(m, ToWarden::Sweep { farewell: true })));
         if said_farewell {
