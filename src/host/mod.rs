@@ -19,6 +19,7 @@
 mod builder;
 mod error;
 mod handle;
+mod mend;
 mod plan;
 mod preflight;
 mod recorder;
@@ -26,7 +27,7 @@ mod requests;
 mod start;
 mod stop_file;
 
-pub(crate) use start::mend_if_asked;
+pub(crate) use mend::mend_if_asked;
 
 pub use builder::{Host, HostBuilder, Script, TrustMode};
 pub use error::HostError;

@@ -1,7 +1,6 @@
 //! How a run starts and ends, step by step.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -14,6 +13,7 @@ use tokio::sync::broadcast;
 use super::builder::{Host, RecordListener, Script};
 use super::error::HostError;
 use super::handle::{Canceller, Outcome, RunHandle};
+use super::mend;
 use super::preflight::{self, Ready};
 use super::recorder::JournalRecorder;
 use super::requests::Requests;
@@ -21,7 +21,7 @@ use super::stop_file;
 use crate::engine::{EngineError, Recorder, Request, Run, RunParts, Urgency};
 use crate::journal::{Event, Journal, JournalOptions, RunId, RunStarted, RunsFolder, ScriptRecord, Secrets};
 use crate::mechanism::agent;
-use crate::mechanism::process::{self, Processes, ProcessesConfig, WardenProgram};
+use crate::mechanism::process::{Processes, ProcessesConfig, WardenProgram};
 use crate::mechanism::repo::{
     self, LockHolder, Recovered, RepoError, RepoLock, Repository, Workspace, WorkspaceOptions, state_folder,
 };
@@ -32,9 +32,6 @@ use crate::world::{LiveParts, LiveWorld, Point, World};
 const HANDOVER: Duration = Duration::from_secs(15);
 /// Events that a slow reader may fall behind.
 const BACKLOG: usize = 1024;
-
-/// The word that makes this executable finish what a dead host left: see [`crate::enter_warden_if_asked`].
-pub(crate) const RECOVER: &str = "--lunation-recover";
 
 pub(super) fn script(host: &Host, script: Script) -> RunHandle {
     spawn(host, move |host, canceller, events| async move {
@@ -251,12 +248,7 @@ fn start_processes(
     let mut config = ProcessesConfig::new(host.0.warden.clone().unwrap_or_else(WardenProgram::this_executable));
     config.force_tier = host.0.tier;
     config.hold = Some(lock.file());
-    config.after_host_death =
-        Some(vec![config.warden.path().as_os_str().to_owned(), OsString::from(RECOVER), state.as_os_str().to_owned()]);
-    // What finding a repository may look at; nothing else of the surroundings reaches that program.
-    let needed = ["HOME", "XDG_CONFIG_HOME", "PATH", "SUDO_UID"];
-    config.after_host_death_env =
-        host.0.ambient.iter().filter(|(name, _)| needed.iter().any(|needed| name == needed)).cloned().collect();
+    config.after_host_death = Some(mend::command(config.warden.path(), state, &host.0.ambient));
     Ok(Processes::start(config, runtime)?)
 }
 
@@ -343,22 +335,4 @@ async fn agent_versions(
         versions.insert(spec.name.clone(), version);
     }
     versions
-}
-
-/// Finishes what a dead host left, when this process was started for that: see [`crate::enter_warden_if_asked`].
-/// The warden that starts it hands the repository's lock on, so nobody else can be at work.
-pub(crate) fn mend_if_asked() {
-    let mut args = std::env::args_os().skip(1);
-    if args.next().is_none_or(|word| word != RECOVER) {
-        return;
-    }
-    // Nobody listens any more; the next run finds and tells what could not be mended.
-    std::process::exit(i32::from(mend(args.next()).is_none()));
-}
-
-fn mend(state: Option<OsString>) -> Option<()> {
-    let state = PathBuf::from(state?);
-    let lock = RepoLock::inherited(&state, process::inherited_hold()?).ok()?;
-    let ambient: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    repo::recover(&state, &lock, &preflight::repository_options(&ambient)).ok().map(drop)
 }
