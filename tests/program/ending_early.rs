@@ -3,6 +3,7 @@
 use nix::sys::signal::Signal;
 
 use crate::project::{Project, eventually, processes_with};
+use crate::running::Running;
 
 /// Changes the tree, the index and a branch, leaves a daemon, and works until `$here/go` exists.
 const AT_WORK: &str = r#"
@@ -139,4 +140,23 @@ fn the_host_killed_in_the_middle_leaves_no_process_and_everything_as_it_was() {
     std::fs::write(project.outside("go"), "").unwrap();
     project.lunation(&["run", "--trust", "--quiet"]);
     assert_eq!(project.runs(), 2);
+}
+
+#[test]
+fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
+    let project = project();
+    let program = env!("CARGO_BIN_EXE_lunation");
+    let mut command = project.command(&[]);
+    let mut shell = std::process::Command::new("/bin/sh");
+    shell.args(["-c", "trap '' HUP; exec \"$0\" run --trust", program]).current_dir(project.root()).env_clear();
+    shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command = shell;
+    let mut run = Running::start(command);
+    at_work(&project);
+    run.gets(Signal::SIGHUP);
+    project.lunation(&["stop"]).exits_with(0);
+    run.until_it_says("asked to end after this iteration, by stop command");
+    assert!(!run.said().contains("HUP"), "{}", run.said());
+    std::fs::write(project.outside("go"), "").unwrap();
+    run.ends_with(1);
 }

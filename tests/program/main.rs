@@ -9,4 +9,5 @@ mod project;
 mod restoring;
 mod running;
 mod setting_up;
+mod terminal;
 mod two_runs;

@@ -86,3 +86,17 @@ fn a_dirty_start_stays_the_users_own() {
     project.lunation(&["restore", "0"]).exits_with(0);
     assert_eq!(project.everything(), before);
 }
+
+#[test]
+fn from_a_sub_folder_the_commands_at_the_end_still_fit() {
+    let project = Project::with_a_failing_test()
+        .with_a_loop("echo 'add() { echo $(($1 + $2)); }' > src/calc.sh; echo > 'a[1].txt'; echo done", "");
+    let mut command = project.command(&["run", "--trust"]);
+    let output = command.current_dir(project.root().join("src")).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let said = String::from_utf8(output.stdout).unwrap();
+    let root = project.root().display().to_string();
+    let keep =
+        format!("keep it: git -C {root} --literal-pathspecs add -A -- 'a[1].txt' src/calc.sh && git -C {root} commit");
+    assert!(said.contains(&keep), "{said}");
+}

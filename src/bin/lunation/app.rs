@@ -26,7 +26,7 @@ pub(crate) fn main() -> ExitCode {
     let json = cli.global.json;
     let result = start_log().and_then(|()| {
         let mut out = Output::new(cli.global.json, cli.global.quiet, std::io::stdout().is_terminal());
-        let around = Surroundings::read(&cli.global.directory);
+        let around = Surroundings::read(&cli.global.directory)?;
         let code = crate::commands::run(cli, &around, &mut out)?;
         out.flush()?;
         Ok(code)

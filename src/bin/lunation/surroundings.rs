@@ -30,9 +30,15 @@ pub(crate) struct Here {
 
 impl Surroundings {
     /// Reads them; `folder` is what `-C` says.
-    pub(crate) fn read(folder: &Path) -> Surroundings {
-        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        Surroundings { vars: std::env::vars_os().collect(), folder }
+    ///
+    /// # Errors
+    /// When that is no folder.
+    pub(crate) fn read(folder: &Path) -> Result<Surroundings, UsageError> {
+        let real =
+            folder.canonicalize().ok().filter(|real| real.is_dir()).ok_or_else(|| {
+                UsageError::new(format!("{} is no folder", folder.display()), "name another one with -C")
+            })?;
+        Ok(Surroundings { vars: std::env::vars_os().collect(), folder: real })
     }
 
     /// A variable that is set and not empty.

@@ -133,7 +133,7 @@ fn tell(report: &Report, out: &mut Output) -> anyhow::Result<()> {
 }
 
 fn row(tool: &Tool) -> Vec<(Tone, String)> {
-    let version = tool.version.clone().unwrap_or_else(|| "unknown".into());
+    let version = tool.version.clone().unwrap_or_else(|| "–".into());
     match (&tool.program, &tool.install) {
         (Some(program), _) => {
             vec![(Tone::Good, tool.name.clone()), (Tone::Plain, version), (Tone::Plain, program.display().to_string())]

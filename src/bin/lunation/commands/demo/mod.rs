@@ -75,7 +75,7 @@ async fn show(project: &Project, around: &Surroundings, printer: &Printer) -> an
     let outcome = drive(builder, Script::File(script), telling, printer, &there).await?;
     teller.line(Tone::Plain, "");
     // What to type to keep or drop it is for a project that stays.
-    ending::of(&outcome)?.paragraph.into_iter().take(2).for_each(|line| teller.tell(line));
+    ending::of(&outcome, &project.root)?.paragraph.into_iter().take(2).for_each(|line| teller.tell(line));
     let seen = proof::of(&outcome, project)?;
     teller.line(Tone::Plain, "");
     teller.line(Tone::Strong, "What was seen, in the journal, in git and in the process table:");

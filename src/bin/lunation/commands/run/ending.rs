@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use lunation::host::Outcome;
-use lunation::journal::Recording;
+use lunation::journal::{Event, Recording};
 use lunation::policy::{ChangeSummary, MOST_PATHS, Reason};
 use lunation::report::Summary;
 
@@ -31,11 +31,11 @@ pub(crate) struct Ended {
     pub(crate) last: Line,
 }
 
-/// Sums up a run that has just ended.
+/// Sums up a run that has just ended. `folder` is where the person types.
 ///
 /// # Errors
 /// When its journal cannot be read back.
-pub(crate) fn of(outcome: &Outcome) -> anyhow::Result<Ended> {
+pub(crate) fn of(outcome: &Outcome, folder: &Path) -> anyhow::Result<Ended> {
     let recording = Recording::read(&outcome.folder).context("the record of this run cannot be read back")?;
     let summary = Summary::of(&recording, false);
     let mut paragraph = vec![headline(outcome)];
@@ -44,9 +44,21 @@ pub(crate) fn of(outcome: &Outcome) -> anyhow::Result<Ended> {
         paragraph
             .extend(error.lines().map(|line| Line::new(Tone::Bad, format!("  {}", crate::present::clean_lines(line)))));
     }
-    paragraph.extend(result(outcome, &summary)?);
+    let was_dirty = recording.records.iter().any(|record| match &record.event {
+        Event::RunStarted(started) => started.dirty,
+        _ => false,
+    });
+    paragraph.extend(result(outcome, &summary, &git(&summary, folder), was_dirty)?);
     let last = last_line(outcome, &summary);
     Ok(Ended { summary, paragraph, last })
+}
+
+/// Git at the root of the work tree, from where the person types.
+fn git(summary: &Summary, folder: &Path) -> String {
+    match &summary.root {
+        Some(root) if Path::new(root) != folder => format!("git -C {}", quoted(root)),
+        _ => "git".into(),
+    }
 }
 
 fn headline(outcome: &Outcome) -> Line {
@@ -65,7 +77,7 @@ fn headline(outcome: &Outcome) -> Line {
     Line::new(tone, format!("{what}{why} (in {})", seconds(ended.usage.wall_s)))
 }
 
-fn result(outcome: &Outcome, summary: &Summary) -> anyhow::Result<Vec<Line>> {
+fn result(outcome: &Outcome, summary: &Summary, git: &str, was_dirty: bool) -> anyhow::Result<Vec<Line>> {
     let plain = |text: String| Line::new(Tone::Plain, text);
     let change = &outcome.ended.change;
     if change.empty {
@@ -80,19 +92,27 @@ fn result(outcome: &Outcome, summary: &Summary) -> anyhow::Result<Vec<Line>> {
     if change.files.len() > MOST_SHOWN {
         lines.push(plain(format!("  and {} more", change.file_count - MOST_SHOWN as u64)));
     }
-    lines.push(plain(format!("keep it: {}", keep(change, &outcome.folder)?)));
+    lines.push(plain(format!("keep it: {}", keep(change, git, &outcome.folder)?)));
+    if was_dirty {
+        lines.push(plain(
+            "         you had changes of your own: where they are in the same files, pick with git add -p".into(),
+        ));
+    }
     lines.push(plain(format!("drop it: lunation restore 0 --run {}", outcome.run.short())));
     Ok(lines)
 }
 
 /// The commands that commit exactly what the run changed.
-fn keep(change: &ChangeSummary, folder: &Path) -> anyhow::Result<String> {
+fn keep(change: &ChangeSummary, git: &str, folder: &Path) -> anyhow::Result<String> {
     if change.file_count > MOST_PATHS as u64 {
-        return Ok("git add -A && git commit".into());
+        return Ok(format!("{git} add -A && {git} commit"));
     }
+    // What git would take for a pattern is a name here.
+    let is_pattern = |path: &String| path.starts_with(':') || path.contains(['*', '?', '[', '\\']);
+    let literal = if change.files.iter().any(is_pattern) { " --literal-pathspecs" } else { "" };
     if change.files.len() <= MOST_ON_A_LINE {
         let paths: Vec<String> = change.files.iter().map(|path| quoted(path)).collect();
-        return Ok(format!("git add -A -- {} && git commit", paths.join(" ")));
+        return Ok(format!("{git}{literal} add -A -- {} && {git} commit", paths.join(" ")));
     }
     let list = folder.join("changed-paths");
     let mut bytes = Vec::new();
@@ -102,7 +122,7 @@ fn keep(change: &ChangeSummary, folder: &Path) -> anyhow::Result<String> {
     }
     fs::write(&list, bytes).with_context(|| format!("{} cannot be written", list.display()))?;
     let list = String::from_utf8_lossy(list.as_os_str().as_bytes()).into_owned();
-    Ok(format!("git add -A --pathspec-from-file={} --pathspec-file-nul && git commit", quoted(&list)))
+    Ok(format!("{git}{literal} add -A --pathspec-from-file={} --pathspec-file-nul && {git} commit", quoted(&list)))
 }
 
 fn last_line(outcome: &Outcome, summary: &Summary) -> Line {

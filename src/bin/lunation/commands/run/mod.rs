@@ -47,7 +47,7 @@ async fn to_the_end(global: &Global, args: &Run, around: &Surroundings) -> anyho
     let telling = Telling { events: args.events.is_some(), narrator: None };
     let printer = Printer::start(if for_program { Target::Stderr } else { Target::Stdout }, global.quiet)?;
     let driven = drive(builder, script, telling, &printer, around).await;
-    let ended = driven.and_then(|outcome| Ok((ending::of(&outcome)?, outcome)));
+    let ended = driven.and_then(|outcome| Ok((ending::of(&outcome, &around.folder)?, outcome)));
     match ended {
         Ok((ended, outcome)) => {
             tell_end(printer, &ended, global, args.events.is_some());
