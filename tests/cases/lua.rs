@@ -62,7 +62,7 @@ end
     assert_eq!(lines[1], "code 3");
     assert_eq!(lines[2], "false 2");
     assert!(lines[3].starts_with("false "), "{lines:?}");
-    assert!(lines[4].contains("loop.lua:14") && lines[4].contains("concatenate"), "{lines:?}");
+    assert!(lines[4].contains("loop.lua:13") && lines[4].contains("concatenate"), "{lines:?}");
     assert_eq!(lines[5].trim_end(), "true hi");
 
     // Not caught: file, line and the name of the hook; the iteration is rolled back.
@@ -70,7 +70,7 @@ end
         .script(&loop_with("sensors = { \"false\" },\n  decide = function(o) return nil .. \"x\" end,"))
         .agent("echo $N > work; echo ok");
     let ran = scene.run_loop(&[]).expect_code(4);
-    assert!(ran.stderr.contains("loop.lua:5") && ran.stderr.contains("decide"), "{}", ran.stderr);
+    assert!(ran.all().contains("loop.lua:5") && ran.all().contains("decide"), "{}", ran.all());
     assert!(!scene.exists("work"));
     assert_eq!(scene.end()["reason"].as_str(), Some("script_error"));
 }
@@ -89,7 +89,7 @@ fn lua_04_endless_loops_end_and_odd_tables_are_named() {
         let started = Instant::now();
         let ran = scene.run_loop(&[]).expect_code(4);
         assert!(started.elapsed() < Duration::from_secs(50), "{hook}");
-        assert!(ran.stderr.contains("loop.lua:5"), "{hook}: {}", ran.stderr);
+        assert!(ran.all().contains("loop.lua:5"), "{hook}: {}", ran.all());
     }
     // Signals work meanwhile.
     let scene = Scene::new()

@@ -81,7 +81,7 @@ fn text_03_odd_encodings_are_accepted_or_named() {
         scene.run_loop(&[]).expect_code(2);
     }
     for (bad, problem) in
-        [(utf16, "UTF-16"), (b"return\0".to_vec(), "NUL"), (vec![], "empty"), (b"  \n".to_vec(), "empty")]
+        [(utf16, "UTF-16"), (b"return\0".to_vec(), "NUL"), (vec![], "returns nothing"), (b"  \n".to_vec(), "returns nothing")]
     {
         let scene = Scene::new().file("loop.lua", bad).agent("echo ok");
         let ran = scene.run_loop(&[]).expect_code(4);

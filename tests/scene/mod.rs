@@ -240,6 +240,11 @@ impl Ran {
         self
     }
 
+    /// Everything that it printed.
+    pub(crate) fn all(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+
     /// The last line of output.
     pub(crate) fn last_line(&self) -> &str {
         self.stdout.lines().last().unwrap_or_default()
