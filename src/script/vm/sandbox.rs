@@ -143,8 +143,13 @@ pub(in crate::script) async fn call(
     let inside = inside(lua);
     let mut all = arguments.into_lua_multi(lua).map_err(|error| from_mlua(&error))?;
     all.push_front(Value::Function(function.clone()));
+    // Errors that no script can catch, like a reached memory limit, say nothing of where: the function is near enough.
+    let placed = |mut error: ScriptError| {
+        error.place = error.place.or_else(|| place::of_function(function, &shared.texts));
+        error
+    };
     let mut answer: MultiValue =
-        inside.protected.call_async(all).await.map_err(|error| shared.with_end(from_mlua(&error)))?;
+        inside.protected.call_async(all).await.map_err(|error| placed(shared.with_end(from_mlua(&error))))?;
     match answer.pop_front() {
         Some(Value::Boolean(true)) => Ok(answer),
         _ => {
@@ -153,10 +158,8 @@ pub(in crate::script) async fn call(
                 Some(Value::String(trace)) => trace.to_string_lossy(),
                 _ => String::new(),
             };
-            let mut error = shared.with_end(Caught { value: &value, trace: &trace }.into_error(&shared.texts));
-            // A call in tail position leaves no frame behind.
-            error.place = error.place.or_else(|| place::of_function(function, &shared.texts));
-            Err(error)
+            // A call in tail position leaves no frame behind either.
+            Err(placed(shared.with_end(Caught { value: &value, trace: &trace }.into_error(&shared.texts))))
         }
     }
 }

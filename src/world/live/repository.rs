@@ -38,12 +38,17 @@ impl LiveWorld {
 
     pub(super) async fn put_git_folder_back(&self, since: &Point) -> Result<Vec<String>, WorldError> {
         let id = since.id.clone();
-        self.on_workspace("guarded", move |workspace| {
-            let checkpoint = workspace.load(&id)?;
-            let report = workspace.guard(&checkpoint)?;
-            Ok(report.undone.iter().map(ToString::to_string).collect())
-        })
-        .await
+        let undone = self
+            .on_workspace("guarded", move |workspace| {
+                let checkpoint = workspace.load(&id)?;
+                let report = workspace.guard(&checkpoint)?;
+                Ok(report.undone.iter().map(ToString::to_string).collect())
+            })
+            .await?;
+        // The record lives in the git folder: what an agent removed of it comes back with the rest.
+        let journal = self.journal.clone();
+        self.blocking(move || journal.repair().map_err(super::journal_error)).await?;
+        Ok(undone)
     }
 
     pub(super) async fn revert_out_of_scope(&self, since: &Point, scope: &Scope) -> Result<Vec<String>, WorldError> {

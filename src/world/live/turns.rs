@@ -67,6 +67,17 @@ impl LiveWorld {
         let report = agent::take_turn(&self.processes, request, cancel.clone())
             .await
             .map_err(|error| WorldError::Process(error.into()))?;
+        if !report.confirmed_gone && !cancel.is_cancelled() {
+            // Something may still be writing into the tree: no checkpoint taken now could be trusted.
+            return Err(WorldError::Process(anyhow::anyhow!(
+                "{} left processes that could not be ended{}",
+                ask.agent.label(),
+                match report.still_there.as_slice() {
+                    [] => String::new(),
+                    names => format!(": {}", names.join(", ")),
+                }
+            )));
+        }
         let mut summary = report.summary;
         summary.output = self.keep_log(report.log, true).await?;
         summary.text = self.journal.mask(&summary.text);
