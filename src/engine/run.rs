@@ -192,7 +192,14 @@ impl Run {
     }
 
     /// Starts a loop by hand: the pump that scripts drive step by step.
+    ///
+    /// # Errors
+    /// When the fence cannot be read, or asks for ignored paths: those are watched from the start of a run or not at all.
     pub async fn iterations(&self, spec: PumpSpec) -> Result<Pump, EngineError> {
+        if spec.fence.watch_ignored {
+            let what = "run:iterations cannot watch ignored paths: use ln.loop with fence = { ignored = \"watch\" }";
+            return Err(EngineError::Misuse(what.into()));
+        }
         let scope = self.scope(&spec.fence, &spec.protected, &spec.kill_switch)?;
         let sensing =
             Sensing { strategy: Strategy::All, jobs: spec.jobs as usize, feedback_bytes: spec.feedback_bytes };

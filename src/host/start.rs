@@ -67,8 +67,14 @@ where
 
 async fn run_script(host: &Host, ready: Ready, canceller: Canceller, events: Events) -> Result<Outcome, HostError> {
     let record = ScriptRecord { path: ready.shown.clone(), sha256: ready.digests() };
-    let agents = ready.agents();
-    let started = open(host, &ready.repository, Some(record), &agents, &ready.protected, canceller, events).await?;
+    let opening = Opening {
+        repository: ready.repository.clone(),
+        script: Some(record),
+        agents: ready.agents(),
+        protected: ready.protected.clone(),
+        watch_ignored: ready.loaded.spec().is_some_and(|spec| spec.fence.watch_ignored),
+    };
+    let started = open(host, opening, canceller, events).await?;
     let result = ready.vm.run(&ready.loaded, started.run.clone()).await;
     let failure = match result {
         Ok(_) => None,
@@ -91,8 +97,14 @@ async fn run_spec(
     if let PromptSource::Text { file: Some(file), .. } = &spec.prompt {
         spec.protected.push(file.clone());
     }
-    let started =
-        open(host, &repository, None, &spec.agents.clone(), &spec.protected.clone(), canceller, events).await?;
+    let opening = Opening {
+        repository,
+        script: None,
+        agents: spec.agents.clone(),
+        protected: spec.protected.clone(),
+        watch_ignored: spec.fence.watch_ignored,
+    };
+    let started = open(host, opening, canceller, events).await?;
     let result = started.run.drive(spec, policy.as_ref()).await;
     let failure = result.err().map(|error| (error.reason(), error.to_string()));
     started.end(failure).await
@@ -123,15 +135,19 @@ impl Started {
     }
 }
 
-async fn open(
-    host: &Host,
-    repository: &Repository,
+/// What a run begins with.
+struct Opening {
+    repository: Repository,
     script: Option<ScriptRecord>,
-    agents: &[AgentSpec],
-    protected: &[String],
-    canceller: Canceller,
-    events: Events,
-) -> Result<Started, HostError> {
+    /// Agents that are known before the run; their versions are recorded.
+    agents: Vec<AgentSpec>,
+    protected: Vec<String>,
+    watch_ignored: bool,
+}
+
+async fn open(host: &Host, opening: Opening, canceller: Canceller, events: Events) -> Result<Started, HostError> {
+    let Opening { repository, script, agents, protected, watch_ignored } = opening;
+    let repository = &repository;
     let runtime = tokio::runtime::Handle::current();
     let journal_clock: Arc<dyn crate::journal::Clock> = host.0.clock.clone();
     let id = RunId::fresh(journal_clock.as_ref())?;
@@ -143,12 +159,21 @@ async fn open(
 
     let workspace = {
         let (repository, state) = (repository.clone(), state.clone());
-        on_blocking(move || Workspace::open(repository, &state, WorkspaceOptions::default())).await?
+        let options = WorkspaceOptions { watch_ignored, ..WorkspaceOptions::default() };
+        on_blocking(move || Workspace::open(repository, &state, options)).await?
     };
     let processes = start_processes(host, &lock, &state, runtime.clone())?;
     // Set once: a canceller belongs to one run.
     let _ = canceller.processes.set(processes.clone());
-    let scratch = state.join("scratch").join(id.as_str());
+    let all_scratch = state.join("scratch");
+    // What runs that were killed left there belongs to nobody: the lock is ours.
+    match std::fs::remove_dir_all(&all_scratch) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            return Err(HostError::State { path: all_scratch, source });
+        }
+        _ => {}
+    }
+    let scratch = all_scratch.join(id.as_str());
     make_private(&scratch)?;
 
     let runs = RunsFolder::new(repository.common_dir()).with_second_place(&state);
@@ -189,7 +214,7 @@ async fn open(
     let start: Point = world.checkpoint(0).await?;
     world.settle().await?;
     let (head, dirty) = world.start_record().await?;
-    let versions = agent_versions(host, &processes, repository.root(), agents).await;
+    let versions = agent_versions(host, &processes, repository.root(), &agents).await;
     recorder
         .record(
             "",
@@ -218,7 +243,7 @@ async fn open(
         root: repository.root().to_owned(),
         start: start.clone(),
         input: host.0.input.clone(),
-        protected: protected.to_vec(),
+        protected,
     });
     if let Some(recovered) = recovered {
         run.note("warn", &told(&recovered))?;
