@@ -65,6 +65,15 @@ impl Rule {
         }
     }
 
+    /// The most sensors that any part of it wants to pass.
+    pub(in crate::script) fn most_needed(&self) -> Option<u32> {
+        match self {
+            Rule::Table { strategy: Strategy::NOf(n), .. } => Some(*n),
+            Rule::All(rules) | Rule::Any(rules) => rules.iter().filter_map(Rule::most_needed).max(),
+            Rule::Sentinel(_) | Rule::Sensors | Rule::Table { .. } => None,
+        }
+    }
+
     /// Whether it hangs on sensors that a loop without sensors lacks.
     pub(in crate::script) fn needs_sensors(&self) -> bool {
         match self {

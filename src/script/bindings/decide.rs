@@ -27,7 +27,7 @@ fn make(lua: &Lua) -> mlua::Result<Value> {
         .load(text)
         .set_name("@lunation/decide.lua")
         .set_mode(mlua::chunk::ChunkMode::Text)
-        .set_environment(inside(lua).environment)
+        .set_environment(inside(lua).environment.clone())
         .call(())?;
     let content = lua.create_table()?;
     content.raw_set("default", inside(lua).readonly.call::<Table>((policy, "ln.decide.default"))?)?;

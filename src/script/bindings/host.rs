@@ -71,11 +71,15 @@ fn caller(function: HostFunction) -> impl Fn(Lua, Value) -> Answer + Send + Sync
         });
         let function = Arc::clone(&function);
         Box::pin(async move {
-            run?;
+            let now = run?.interrupts().now().clone();
             let work = (function.call)(argument?);
             let answer = crate::script::vm::effect(&lua, async move {
+                let answer = tokio::select! {
+                    answer = work => answer,
+                    () = now.cancelled() => return Err(EngineError::Cancelled),
+                };
                 // The chain of causes is the message: it is the embedder's own.
-                work.await.map_err(|error| EngineError::World(WorldError::Other(anyhow::anyhow!("{name}: {error:#}"))))
+                answer.map_err(|error| EngineError::World(WorldError::Other(anyhow::anyhow!("{name}: {error:#}"))))
             });
             data::to_lua(&lua, &answer.await?)
         })

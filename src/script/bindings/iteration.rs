@@ -43,12 +43,13 @@ impl UserData for IterationObject {
         methods.add_async_function("done", done);
         methods.add_meta_function(MetaMethod::Index, |lua, (this, key): (AnyUserData, String)| {
             let seen = Arc::clone(&this.borrow::<IterationObject>()?.seen);
-            let seen = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            match seen.get(&key) {
-                Some(value) => records::freeze(lua, value, &key),
-                None => {
-                    let fields = seen.as_object().map(|fields| fields.keys().cloned().collect::<Vec<_>>());
-                    let fields = fields.unwrap_or_default();
+            let found = match &*seen.lock().unwrap_or_else(PoisonError::into_inner) {
+                Json::Object(fields) => fields.get(&key).cloned().ok_or_else(|| fields.keys().cloned().collect()),
+                _ => Err(Vec::new()),
+            };
+            match found {
+                Ok(value) => records::freeze(lua, &value, &key),
+                Err(fields) => {
                     let names: Vec<&str> = METHODS.iter().copied().chain(fields.iter().map(String::as_str)).collect();
                     Err(unknown(lua, "iteration", &key, &names, &["escalate"]))
                 }

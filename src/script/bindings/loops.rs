@@ -91,6 +91,13 @@ fn build(shared: &Shared, mut given: Record, problems: &mut Problems) -> Option<
             if written.needs_sensors() && !has_sensors {
                 problems.add("complete", "hangs on sensors, and this loop has none: add sensors = { \"cargo test\" }");
             }
+            if let Some(n) = written.most_needed()
+                && has_sensors
+                && n as usize > spec.sensors.len()
+            {
+                problems
+                    .add("complete", format!("wants {n} sensors to pass, and this loop has {}", spec.sensors.len()));
+            }
             match written.plain(has_sensors) {
                 Some(plain) => spec.completion = plain,
                 None => rule = Some(written),

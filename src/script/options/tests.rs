@@ -131,6 +131,10 @@ fn completions_that_cannot_hold_are_refused() {
         ("complete = ln.complete.sensors()", "hangs on sensors, and this loop has none"),
         ("complete = ln.complete { sentinel = 'X', mode = 'verify' }", "hangs on sensors"),
         ("sensors = { 't' }, complete = ln.complete { mode = 'llm-only' }", "this mode needs a sentinel"),
+        (
+            "sensors = { 't' }, complete = ln.complete { strategy = { n_of = 2 } }",
+            "wants 2 sensors to pass, and this loop has 1",
+        ),
         ("complete = ln.complete.all { }", "there is nothing in it"),
         ("complete = ln.complete.any { 'DONE' }", "[1]: must be made by ln.complete.sentinel"),
     ] {

@@ -68,7 +68,7 @@ pub(super) fn find_module(lua: &Lua, name: String) -> mlua::Result<Function> {
         return lua
             .load(text)
             .set_name(format!("@{}.lua", name.replace('.', "/")))
-            .set_environment(inside(lua).environment)
+            .set_environment(inside(lua).environment.clone())
             .into_function();
     }
     let refuse = |error: ScriptError| {

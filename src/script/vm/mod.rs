@@ -131,14 +131,25 @@ impl Vm {
         }
     }
 
-    /// Runs what was loaded to its end. Must be called within a tokio runtime: effects are carried out there.
+    /// Runs what was loaded to its end. Must be called within a tokio runtime: effects are carried out there. A request
+    /// to the run's [`Interrupts`](crate::engine::Interrupts) to end now ends Lua too, without its consent.
     ///
     /// # Errors
     /// What the script raised, or `Stuck` or `Cancelled`. The open iteration is left to the run's owner to roll back.
     /// Dropping the future ends the script and its effects.
     pub async fn run(&self, loaded: &Loaded, run: Run) -> Result<RunResult, ScriptError> {
         let mut left = EndedWhenLeft { shared: Arc::clone(&self.inner.shared), armed: true };
-        let result = loaded::run(self, loaded, run).await;
+        let now = run.interrupts().now().clone();
+        let running = loaded::run(self, loaded, run);
+        tokio::pin!(running);
+        let result = tokio::select! {
+            result = &mut running => result,
+            () = now.cancelled() => {
+                // Lua is told to end at once; what waits for an effect waits until that has ended in good order.
+                self.inner.shared.limits.order_end(limits::Limits::cancelled());
+                running.await
+            }
+        };
         left.armed = false;
         result
     }

@@ -59,7 +59,7 @@ pub(super) fn build(shared: &Arc<Shared>) -> mlua::Result<Lua> {
         missing: prelude.get("missing")?,
     };
     inside.seed(shared.options.seed)?;
-    lua.set_app_data(inside.clone());
+    lua.set_app_data(Arc::new(inside.clone()));
     let ln = bindings::install(&lua)?;
     for name in ["ln", "lunation"] {
         names.raw_set(name, &ln)?;
@@ -68,7 +68,7 @@ pub(super) fn build(shared: &Arc<Shared>) -> mlua::Result<Lua> {
     inside.names =
         names.pairs::<String, Value>().map(|pair| pair.map(|(name, _)| name)).collect::<mlua::Result<_>>()?;
     inside.names.sort();
-    lua.set_app_data(inside);
+    lua.set_app_data(Arc::new(inside));
     // Last, so that neither bounds our own set-up.
     let hooked = Arc::clone(shared);
     lua.set_global_hook(HookTriggers::new().every_nth_instruction(limits::STRIDE), move |_, frame| {
@@ -125,7 +125,7 @@ fn host_functions(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<Table> {
     host.set(
         "undeclared",
         lua.create_function(|lua, (name, assigned): (String, bool)| {
-            let known = lua.app_data_ref::<Inside>().map(|inside| inside.names.clone()).unwrap_or_default();
+            let known = lua.app_data_ref::<Arc<Inside>>().map(|inside| inside.names.clone()).unwrap_or_default();
             Ok(names::undeclared(&name, assigned, &known))
         })?,
     )?;
@@ -165,9 +165,9 @@ pub(in crate::script) async fn call(
 }
 
 /// What the prelude handed to the host.
-pub(in crate::script) fn inside(lua: &Lua) -> Inside {
-    match lua.app_data_ref::<Inside>() {
-        Some(inside) => inside.clone(),
+pub(in crate::script) fn inside(lua: &Lua) -> Arc<Inside> {
+    match lua.app_data_ref::<Arc<Inside>>() {
+        Some(inside) => Arc::clone(&inside),
         None => unreachable!("a VM is never seen before its prelude ran"),
     }
 }

@@ -157,6 +157,29 @@ async fn started(
 }
 
 #[tokio::test]
+async fn a_request_to_end_now_needs_no_consent_of_the_script() {
+    for body in ["while true do pcall(function() while true do end end) end", "while true do pcall(ln.host.wait) end"] {
+        let ended = Arc::default();
+        let case = waiting(&ended).options(|o| o.instruction_budget = u64::MAX >> 1);
+        let (vm, loaded) = case.load(&format!("return function() {body} end")).unwrap();
+        let outcome = Outcome::new(ScriptedWorld::new([]), case.folder.path());
+        let running = tokio::spawn({
+            let (vm, run) = (vm.clone(), outcome.run.clone());
+            async move { vm.run(&loaded, run).await }
+        });
+        until("the script never started", || jobs(&vm) > 0).await;
+        outcome.run.interrupts().ask(crate::engine::Request {
+            urgency: crate::engine::Urgency::Now,
+            reason: crate::policy::Reason::Interrupted,
+            by: "a test".into(),
+            signal: Some(2),
+        });
+        let error = running.await.unwrap().unwrap_err();
+        assert_eq!(error.run_reason(), crate::policy::Reason::Interrupted, "{body}: {error}");
+    }
+}
+
+#[tokio::test]
 async fn cancelling_ends_a_busy_script() {
     let case = Case::new().options(|o| o.instruction_budget = u64::MAX >> 1);
     let text = "return function() while true do pcall(function() while true do end end) end end";
