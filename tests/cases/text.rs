@@ -80,9 +80,12 @@ fn text_03_odd_encodings_are_accepted_or_named() {
         let scene = Scene::new().file("loop.lua", good).agent("echo $N > work; echo ok");
         scene.run_loop(&[]).expect_code(2);
     }
-    for (bad, problem) in
-        [(utf16, "UTF-16"), (b"return\0".to_vec(), "NUL"), (vec![], "returns nothing"), (b"  \n".to_vec(), "returns nothing")]
-    {
+    for (bad, problem) in [
+        (utf16, "UTF-16"),
+        (b"return\0".to_vec(), "NUL"),
+        (vec![], "returns nothing"),
+        (b"  \n".to_vec(), "returns nothing"),
+    ] {
         let scene = Scene::new().file("loop.lua", bad).agent("echo ok");
         let ran = scene.run_loop(&[]).expect_code(4);
         assert!(ran.stderr.contains("loop.lua") && ran.stderr.contains(problem), "{problem}: {}", ran.stderr);

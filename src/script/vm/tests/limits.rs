@@ -232,3 +232,50 @@ async fn a_panic_in_the_host_is_not_for_the_script_to_catch() {
         assert!(error.message.contains("which is a bug"), "{name}: {error}");
     }
 }
+
+/// Uses most of what a script has, for ever.
+const EVERYTHING: &str = "
+  local mt = { __index = function(_, k) return k end, __lt = function(a, b) return a.n < b.n end,
+    __tostring = function() return 'x' end, __pairs = function(t) return next, { a = 1 }, nil end }
+  while true do
+    local t = setmetatable({ n = 1 }, mt)
+    for k, v in pairs { a = 1, b = 2, [3] = 4 } do local s = ('%s=%s'):format(k, v) end
+    for k in pairs(t) do local s = tostring(t) .. k end
+    table.sort({ 3, 1, 2 }, function(a, b) return a < b end)
+    local s = ('abc'):gsub('.', function(c) return c:upper() end)
+    pcall(error, { code = 1 }) pcall(ln.agent, { timout = 1 }) pcall(require, 'nothing')
+    xpcall(function() error 'x' end, function(m) return debug.traceback(m) end)
+    local co = coroutine.wrap(function(a) for i = 1, 3 do a = coroutine.yield(a + i) end return 0 end)
+    for i = 1, 4 do co(i) end
+    local json = ln.json.encode(ln.json.decode('{\"a\":[1,2,{\"b\":null}]}'))
+    local l = ln.loop { agent = 'claude', prompt = 'x', sensors = { 'a', ln.sensor { 'b' } } }
+    local x = load('return 1 + 1')() + #ln.input
+  end";
+
+#[test]
+fn a_script_can_be_ended_at_any_moment() {
+    for step in 1..=60 {
+        let case = Case::new().options(|o| o.instruction_budget = step * 1_000);
+        let error = case.prints(EVERYTHING).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Budget, "{step}: {error}");
+    }
+}
+
+#[test]
+fn memory_can_run_out_at_any_moment() {
+    let mut kinds = std::collections::HashSet::new();
+    for step in 0..60 {
+        let case = Case::new().options(|o| {
+            o.memory_limit = (200 << 10) + step * 4_000;
+            o.instruction_budget = 60_000;
+        });
+        let text = format!(
+            "local keep = {{}} {}",
+            EVERYTHING.replace("local t = set", "keep[#keep + 1] = ('x'):rep(500) local t = set")
+        );
+        let error = case.prints(&text).unwrap_err();
+        assert!(matches!(error.kind, ErrorKind::Budget | ErrorKind::Memory), "{step}: {error:?}");
+        kinds.insert(error.kind);
+    }
+    assert!(kinds.contains(&ErrorKind::Memory), "the limits were all too wide");
+}
