@@ -47,3 +47,8 @@ pub fn enter_warden_if_asked() {
     mechanism::process::enter_warden_if_asked();
     host::mend_if_asked();
 }
+
+/// The Rust of the README, as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;
