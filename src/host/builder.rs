@@ -269,6 +269,10 @@ impl Host {
         HostBuilder::default()
     }
 
+    pub(super) fn warden(&self) -> WardenProgram {
+        self.0.warden.clone().unwrap_or_else(WardenProgram::this_executable)
+    }
+
     /// Folder of lunation's own.
     pub fn state(&self) -> &Path {
         self.0.state.as_deref().unwrap_or(Path::new("."))

@@ -1,14 +1,19 @@
 //! What happens when a host dies: its last warden starts this executable once more, which puts the repository back.
 //!
+//! A warden is needed for that at every moment, also between two commands: [`Standby`] is one whose command only waits.
+//!
 //! Owns the command line of that program. Guarantees that nobody else is at work meanwhile: the warden hands the
 //! repository's lock on. What cannot be mended now is found and told by the next run.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
 
 use super::preflight;
-use crate::mechanism::process;
+use crate::mechanism::process::{self, Command, Processes};
 use crate::mechanism::repo::{self, RepoLock};
 
 /// The word that asks for it.
@@ -29,11 +34,50 @@ pub(super) fn command(program: &Path, state: &Path, ambient: &[(OsString, OsStri
     command
 }
 
+/// The word of a process that does nothing until it is ended.
+const STANDBY: &str = "--lunation-standby";
+
+/// Longer than any run.
+const EVER: Duration = Duration::from_secs(10 * 366 * 86_400);
+
+/// A warden that is there for the whole run.
+pub(super) struct Standby {
+    over: CancellationToken,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Standby {
+    pub(super) fn start(processes: &Processes, program: &Path) -> Standby {
+        let over = CancellationToken::new();
+        let command = Command::new(program, "/", Vec::new()).arg(STANDBY).wall(EVER).term_grace(Duration::ZERO);
+        let (processes, token) = (processes.clone(), over.clone());
+        let task = tokio::spawn(async move {
+            match processes.run(command, token.clone(), None).await {
+                Ok(_) if token.is_cancelled() => {}
+                Ok(finished) => tracing::warn!(ending = ?finished.ending, "the standby of this run ended early"),
+                Err(error) => tracing::warn!(%error, "the standby of this run could not be started"),
+            }
+        });
+        Standby { over, task }
+    }
+
+    pub(super) async fn end(self) {
+        self.over.cancel();
+        if let Err(error) = self.task.await {
+            tracing::warn!(%error, "the standby of this run died");
+        }
+    }
+}
+
 /// Does it and ends this process, when it was started for that: see [`crate::enter_warden_if_asked`].
 pub(crate) fn mend_if_asked() {
     let mut args = std::env::args_os().skip(1);
-    if args.next().is_none_or(|word| word != RECOVER) {
-        return;
+    match args.next() {
+        Some(word) if word == RECOVER => {}
+        Some(word) if word == STANDBY => loop {
+            std::thread::park();
+        },
+        _ => return,
     }
     let state = args.next().map(PathBuf::from);
     let ambient: Vec<_> = args.filter_map(split).collect();

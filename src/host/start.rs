@@ -21,7 +21,7 @@ use super::stop_file;
 use crate::engine::{EngineError, Recorder, Request, Run, RunParts, Urgency};
 use crate::journal::{Event, Journal, JournalOptions, RunId, RunStarted, RunsFolder, ScriptRecord, Secrets};
 use crate::mechanism::agent;
-use crate::mechanism::process::{Processes, ProcessesConfig, WardenProgram};
+use crate::mechanism::process::{Processes, ProcessesConfig};
 use crate::mechanism::repo::{
     self, LockHolder, Recovered, RepoError, RepoLock, Repository, Workspace, WorkspaceOptions, state_folder,
 };
@@ -119,6 +119,7 @@ struct Started {
     scratch: PathBuf,
     requests: Arc<Requests>,
     watchers: [tokio::task::JoinHandle<()>; 2],
+    standby: mend::Standby,
     _lock: RepoLock,
 }
 
@@ -127,6 +128,7 @@ impl Started {
         self.requests.record_pending();
         let ended = self.run.finish(failure).await;
         self.watchers.iter().for_each(tokio::task::JoinHandle::abort);
+        self.standby.end().await;
         let ended = ended?;
         if let Err(error) = std::fs::remove_dir_all(&self.scratch) {
             tracing::warn!(path = %self.scratch.display(), %error, "a temporary folder could not be removed");
@@ -165,6 +167,7 @@ async fn open(host: &Host, opening: Opening, canceller: Canceller, events: Event
     let processes = start_processes(host, &lock, &state, runtime.clone())?;
     // Set once: a canceller belongs to one run.
     let _ = canceller.processes.set(processes.clone());
+    let standby = mend::Standby::start(&processes, host.warden().path());
     let all_scratch = state.join("scratch");
     // What runs that were killed left there belongs to nobody: the lock is ours.
     match std::fs::remove_dir_all(&all_scratch) {
@@ -252,7 +255,7 @@ async fn open(host: &Host, opening: Opening, canceller: Canceller, events: Event
         tokio::spawn(stop_file::watch(state, id.as_str().to_owned(), canceller.interrupts)),
         tokio::spawn(Arc::clone(&requests).follow()),
     ];
-    Ok(Started { id, folder, start: start.id, run, scratch, requests, watchers, _lock: lock })
+    Ok(Started { id, folder, start: start.id, run, scratch, requests, watchers, standby, _lock: lock })
 }
 
 /// All listeners as one.
@@ -270,7 +273,7 @@ fn start_processes(
     state: &Path,
     runtime: tokio::runtime::Handle,
 ) -> Result<Processes, HostError> {
-    let mut config = ProcessesConfig::new(host.0.warden.clone().unwrap_or_else(WardenProgram::this_executable));
+    let mut config = ProcessesConfig::new(host.warden());
     config.force_tier = host.0.tier;
     config.hold = Some(lock.file());
     config.after_host_death = Some(mend::command(config.warden.path(), state, &host.0.ambient));
