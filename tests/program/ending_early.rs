@@ -142,6 +142,50 @@ fn the_host_killed_in_the_middle_leaves_no_process_and_everything_as_it_was() {
     assert_eq!(project.runs(), 2);
 }
 
+/// Misbehaves in every way that leaves a line, and ends.
+const MISBEHAVES: &str = r#"
+echo changed >> src/calc.sh
+echo edited >> test.sh
+rm -f ignored.log untracked.txt
+git add --all
+git commit --quiet --message "mine" || true
+git stash clear
+echo "I did all I could."
+"#;
+
+#[test]
+fn the_host_killed_at_any_moment_loses_nothing() {
+    for moment in [
+        "run started",
+        "loop `loop` started",
+        "before the first iteration",
+        "iteration 1",
+        "turn ended",
+        "guard put back",
+        "fence reverted",
+        "changed 1 file",
+        "sh test.sh: 1 failing",
+        "iteration 1 kept",
+        "used; left",
+        "iteration 2",
+    ] {
+        let project = Project::with_a_failing_test().with_a_loop(MISBEHAVES, "fence = { \"src/**\" },");
+        project.write("stashed.txt", "stashed\n");
+        project.git(&["stash", "push", "--include-untracked", "--quiet"]);
+        project.write("untracked.txt", "untracked\n");
+        project.write("ignored.log", "ignored\n");
+        let before = project.everything();
+        let mut run = project.start(&["run", "--trust"]);
+        run.until_it_says(moment);
+        run.gets(Signal::SIGKILL);
+        run.ends();
+        // Whoever comes next waits for the wardens, and finds the last iteration that was decided.
+        project.lunation(&["restore", "0"]).exits_with(0);
+        nothing_is_left(&project);
+        assert_eq!(project.everything(), before, "killed at `{moment}`");
+    }
+}
+
 #[test]
 fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     let project = project();

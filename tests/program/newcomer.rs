@@ -69,6 +69,21 @@ fn what_the_run_says_at_its_end_can_be_typed() {
 }
 
 #[test]
+fn a_result_is_committed_only_where_the_script_asks_for_it() {
+    let project = Project::with_a_failing_test().with_a_loop(
+        "echo 'add() { echo $(($1 + $2)); }' > src/calc.sh; echo done",
+        "commit = { message = \"{id}: {reason} after {iterations}\" },",
+    );
+    project.write("notes.txt", "mine\n");
+    let run = project.lunation(&["run", "--trust"]);
+    run.exits_with(0).says("committed as ");
+    assert!(run.last_line().ends_with("next: git show"), "{}", run.last_line());
+    assert_eq!(project.git(&["log", "-1", "--format=%s"]), "loop: completed after 1\n");
+    assert_eq!(project.git(&["show", "--name-only", "--format="]), "src/calc.sh\n");
+    assert_eq!(project.status(), "?? notes.txt\n");
+}
+
+#[test]
 fn a_dirty_start_stays_the_users_own() {
     let project =
         Project::with_a_failing_test().with_a_loop("echo 'add() { echo $(($1 + $2)); }' > src/calc.sh; echo done", "");

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::project::Project;
+use crate::project::{Project, eventually};
 
 const FIXES: &str = "echo 'add() { echo $(($1 + $2)); }' > src/calc.sh; echo 'I fixed add.'";
 const TRIES: &str = "date +%N >> src/calc.sh; echo 'I tried.'";
@@ -48,6 +48,22 @@ fn a_reader_that_leaves_does_not_end_the_run() {
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert_eq!(project.status(), " M src/calc.sh\n");
+}
+
+#[test]
+fn a_reader_that_does_not_read_does_not_hold_up_the_run() {
+    let project = Project::with_a_failing_test().with_a_loop(
+        FIXES,
+        "on_iteration = function() for n = 1, 5000 do ln.log.info((\"line %d \"):rep(10):format(n, n, n, n, n, n, n, n, n, n)) end end,",
+    );
+    let mut child = project.command(&["run", "--trust"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut code = None;
+    eventually("the end of the run", || {
+        code = child.try_wait().unwrap();
+        code.is_some()
+    });
+    assert_eq!(code.unwrap().code(), Some(0));
+    assert!(project.records().len() > 5000, "the record is whole");
 }
 
 #[test]

@@ -127,8 +127,14 @@ max() { if [ "$1" -lt "$2" ]; then echo "$1"; else echo "$2"; fi; }
 shout() { echo "$1" | tr abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ; }
 "#;
 
+/// Runs until somebody ends it. Where nobody does, which the demonstration tells, it ends with its folder, or after a
+/// while.
 const DAEMON: &str = r#"echo "$$" > @AGENT@/daemon.started
-while :; do sleep 1; done
+left=120
+while [ -e @AGENT@/daemon.sh ] && [ "$left" -gt 0 ]; do
+  sleep 1
+  left=$((left - 1))
+done
 "#;
 
 /// Misbehaves in four ways, one in each turn, and then does its work.

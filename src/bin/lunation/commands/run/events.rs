@@ -6,13 +6,21 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use lunation::journal::{Record, RunsFolder};
 
 /// Bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
+
+/// How long a reader that takes nothing is waited for at the end.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often the end looks at it.
+const LOOKS: Duration = Duration::from_millis(10);
 
 enum Wake {
     Open(PathBuf),
@@ -23,6 +31,8 @@ enum Wake {
 /// The thread that copies.
 pub(crate) struct EventStream {
     wake: SyncSender<Wake>,
+    /// Bytes that the reader took.
+    taken: Arc<AtomicU64>,
     thread: JoinHandle<()>,
 }
 
@@ -30,8 +40,10 @@ impl EventStream {
     /// Starts it; it waits for the first record.
     pub(crate) fn start() -> std::io::Result<EventStream> {
         let (wake, wakes) = sync_channel(2);
-        let thread = std::thread::Builder::new().name("events".into()).spawn(move || copy(&wakes))?;
-        Ok(EventStream { wake, thread })
+        let taken = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&taken);
+        let thread = std::thread::Builder::new().name("events".into()).spawn(move || copy(&wakes, &count))?;
+        Ok(EventStream { wake, taken, thread })
     }
 
     /// To be called with every record after it was written.
@@ -47,15 +59,31 @@ impl EventStream {
         }
     }
 
-    /// Copies what is left, then ends.
-    pub(crate) fn finish(self) {
-        // Fails only when the thread is over already.
-        let _ = self.wake.send(Wake::End);
-        let _ = self.thread.join();
+    /// Copies what is left, then ends. A reader that takes nothing for half a minute is left: false, and standard output
+    /// is held by a thread that does not come back.
+    pub(crate) fn finish(self) -> bool {
+        let mut end = Some(Wake::End);
+        let (mut taken, mut since) = (self.taken.load(Ordering::Relaxed), Instant::now());
+        while !self.thread.is_finished() {
+            if let Some(wake) = end.take()
+                && let Err(TrySendError::Full(back)) = self.wake.try_send(wake)
+            {
+                end = Some(back);
+            }
+            let now = self.taken.load(Ordering::Relaxed);
+            if now != taken {
+                (taken, since) = (now, Instant::now());
+            }
+            if since.elapsed() > PATIENCE {
+                return false;
+            }
+            std::thread::sleep(LOOKS);
+        }
+        true
     }
 }
 
-fn copy(wakes: &Receiver<Wake>) {
+fn copy(wakes: &Receiver<Wake>, taken: &AtomicU64) {
     let mut source = None;
     let mut buffer = vec![0; CHUNK];
     while let Ok(wake) = wakes.recv() {
@@ -67,7 +95,7 @@ fn copy(wakes: &Receiver<Wake>) {
             }
         }
         if let Some(file) = &mut source
-            && copy_on(file, &mut buffer).is_err()
+            && copy_on(file, &mut buffer, taken).is_err()
         {
             return;
         }
@@ -78,12 +106,15 @@ fn copy(wakes: &Receiver<Wake>) {
 }
 
 /// Copies to the end of the file. A record is written whole, so what is there is whole lines.
-fn copy_on(file: &mut File, buffer: &mut [u8]) -> std::io::Result<()> {
+fn copy_on(file: &mut File, buffer: &mut [u8], taken: &AtomicU64) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     loop {
         match file.read(buffer)? {
             0 => return out.flush(),
-            read => out.write_all(&buffer[..read])?,
+            read => {
+                out.write_all(&buffer[..read])?;
+                taken.fetch_add(read as u64, Ordering::Relaxed);
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use lunation::journal::{Event, Record};
 use lunation::policy::{Budget, UsageTotals};
 
 use super::signals;
-use crate::present::{Tone, clean, count, event_line, seconds};
+use crate::present::{Tone, clean, count, event_line, seconds, short};
 
 /// One line for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Happenings {
         Some(match event {
             Event::RunEnded(_) | Event::IterationEnded { .. } => String::new(),
             Event::LoopStarted { .. } => "the checks are read before the first iteration".into(),
-            Event::Prompted { .. } => format!("{} is at work", clean(&self.agent)),
+            Event::Prompted { .. } => format!("{} is at work", short(&self.agent, 40)),
             Event::TurnEnded { .. } => "looking at what it left".into(),
             Event::Changed { .. } => "the checks are read".into(),
             Event::BackedOff { .. } => "waiting".into(),

@@ -50,8 +50,12 @@ async fn to_the_end(global: &Global, args: &Run, around: &Surroundings) -> anyho
     let ended = driven.and_then(|outcome| Ok((ending::of(&outcome, &around.folder)?, outcome)));
     match ended {
         Ok((ended, outcome)) => {
-            tell_end(printer, &ended, global, args.events.is_some());
-            Ok(exit_code(&outcome))
+            let code = exit_code(&outcome);
+            if !tell_end(printer, &ended, global, args.events.is_some()) {
+                // Whoever flushed standard output now would wait for the same reader.
+                std::process::exit(i32::from(code.number()));
+            }
+            Ok(code)
         }
         Err(error) => {
             printer.finish();
@@ -102,8 +106,10 @@ pub(crate) async fn drive(
             }
         }
     };
-    if let Some(events) = events {
-        events.finish();
+    if events.is_some_and(|events| !events.finish()) {
+        // Whoever flushed standard output now would wait for the same reader.
+        let code = outcome.as_ref().map_or(ExitCode::Unverified, exit_code);
+        std::process::exit(i32::from(code.number()));
     }
     Ok(outcome?)
 }
@@ -133,24 +139,24 @@ fn listener(teller: Teller, narrator: Option<Narrator>) -> impl Fn(&Record) + Se
     }
 }
 
-fn tell_end(printer: Printer, ended: &Ended, global: &Global, events: bool) {
+/// Tells the last words; false when nobody takes them.
+fn tell_end(printer: Printer, ended: &Ended, global: &Global, events: bool) -> bool {
     let teller = printer.teller();
     teller.line(Tone::Plain, "");
     ended.paragraph.iter().cloned().for_each(|line| teller.tell(line));
     teller.tell(ended.last.clone());
-    printer.finish();
-    // A reader that is gone does not change how the run ended.
-    let mut out = std::io::stdout().lock();
-    let told = match (global.json, global.quiet, events) {
-        (true, _, false) => {
-            serde_json::to_string(&ended.summary).map_err(std::io::Error::from).and_then(|text| writeln!(out, "{text}"))
-        }
-        (false, true, false) => writeln!(out, "{}", ended.last.text),
-        _ => Ok(()),
+    let taken = printer.finish();
+    let last = match (global.json, global.quiet, events) {
+        (true, _, false) => serde_json::to_string(&ended.summary),
+        (false, true, false) => Ok(ended.last.text.clone()),
+        _ => return taken,
     };
-    if let Err(error) = told.and_then(|()| out.flush()) {
+    // A reader that is gone does not change how the run ended.
+    let told = last.map_err(std::io::Error::from).and_then(|text| writeln!(std::io::stdout(), "{text}"));
+    if let Err(error) = told {
         tracing::debug!(%error, "the end could not be told");
     }
+    taken
 }
 
 /// The exit code that the record tells.

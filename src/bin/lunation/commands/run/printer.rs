@@ -87,8 +87,9 @@ impl Printer {
         self.teller.clone()
     }
 
-    /// Prints what waits, then ends. A reader that takes nothing for five seconds is left.
-    pub(crate) fn finish(self) {
+    /// Prints what waits, then ends. A reader that takes nothing for five seconds is left: false, and the stream is held
+    /// by a thread that does not come back.
+    pub(crate) fn finish(self) -> bool {
         let (done, is_done) = sync_channel(1);
         let deadline = Instant::now() + PATIENCE;
         let mut end = Message::End(done);
@@ -99,13 +100,15 @@ impl Printer {
                     end = back;
                     std::thread::sleep(Duration::from_millis(10));
                 }
-                Err(_) => return,
+                Err(_) => return false,
             }
         }
-        if is_done.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_ok() {
+        let done = is_done.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_ok();
+        if done {
             // It ends right after it said so; a panic there was shown by the thread itself.
             let _ = self.thread.join();
         }
+        done
     }
 }
 
