@@ -3,8 +3,10 @@
 mod agent_actions;
 mod commit;
 mod crash;
+mod diffs;
 mod discovery;
 mod fencing;
+mod races;
 mod random;
 mod rollback;
 mod world;

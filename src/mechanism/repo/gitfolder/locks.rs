@@ -88,7 +88,8 @@ fn holder_of(lock: &fs::Metadata, places: &[&Path]) -> Option<String> {
         }
         let process = entry.path();
         let name = fs::read(process.join("comm")).unwrap_or_default();
-        let works_here = name.starts_with(b"git")
+        let works_here = name == b"git\n"
+            && !is_daemon(&process)
             && fs::read_link(process.join("cwd")).is_ok_and(|cwd| places.iter().any(|place| cwd.starts_with(place)));
         if works_here || has_open(&process, lock) {
             let name = String::from_utf8_lossy(&name).trim_end().to_string();
@@ -96,6 +97,12 @@ fn holder_of(lock: &fs::Metadata, places: &[&Path]) -> Option<String> {
         }
     }
     None
+}
+
+/// Git's daemons stay in a repository for days, and hold no lock for longer than a moment.
+fn is_daemon(process: &Path) -> bool {
+    let words = fs::read(process.join("cmdline")).unwrap_or_default();
+    words.split(|byte| *byte == 0).any(|word| word.ends_with(b"--daemon"))
 }
 
 fn has_open(process: &Path, lock: &fs::Metadata) -> bool {

@@ -117,3 +117,24 @@ fn load(
     };
     Ok(Folder { mode, ino: 0, entries, rules, ruled_by: ObjectId::default(), tree })
 }
+
+/// Keeps git's tree of what is watched in a folder.
+pub(super) fn put_tree(store: &mut Store, folder: &Folder) -> Result<ObjectId, RepoError> {
+    let mut lines: Vec<_> = folder
+        .entries
+        .iter()
+        .filter_map(|entry| {
+            let (mode, id) = match &entry.node {
+                Node::File(file) if file.kept => return None,
+                Node::File(file) if file.stamp.kind() == stamp::LINK => (tree_mode::LINK, file.id),
+                Node::File(file) if file.stamp.mode & 0o100 != 0 => (tree_mode::PROGRAM, file.id),
+                Node::File(file) => (tree_mode::FILE, file.id),
+                Node::Folder(folder) => (tree_mode::FOLDER, folder.tree),
+                _ => return None,
+            };
+            Some(TreeLine { name: &entry.name, mode, id })
+        })
+        .collect();
+    let bytes = encode_tree(&mut lines);
+    store.put(Kind::Tree, &bytes)
+}

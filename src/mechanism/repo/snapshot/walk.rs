@@ -8,12 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::error::RepoError;
-use super::super::object::{Kind, ObjectId, TreeLine, encode_tree, tree_mode};
+use super::super::object::ObjectId;
 use super::super::path::os;
 use super::super::stamp::{self, Instant, Stamp};
 use super::super::store::Store;
 use super::ignore_rules::mix;
 use super::read::{Read, Reader};
+use super::stored::put_tree;
 use super::{Chain, Entry, File, Folder, Left, Node, Rules, Tracked, Verdict};
 
 /// Folders deeper than this are told, and not looked into: each level holds a descriptor.
@@ -419,25 +420,4 @@ enum Found {
     Node(Node),
     Gone,
     Changed,
-}
-
-/// Keeps git's tree of what is watched in a folder.
-fn put_tree(store: &mut Store, folder: &Folder) -> Result<ObjectId, RepoError> {
-    let mut lines: Vec<_> = folder
-        .entries
-        .iter()
-        .filter_map(|entry| {
-            let (mode, id) = match &entry.node {
-                Node::File(file) if file.kept => return None,
-                Node::File(file) if file.stamp.kind() == stamp::LINK => (tree_mode::LINK, file.id),
-                Node::File(file) if file.stamp.mode & 0o100 != 0 => (tree_mode::PROGRAM, file.id),
-                Node::File(file) => (tree_mode::FILE, file.id),
-                Node::Folder(folder) => (tree_mode::FOLDER, folder.tree),
-                _ => return None,
-            };
-            Some(TreeLine { name: &entry.name, mode, id })
-        })
-        .collect();
-    let bytes = encode_tree(&mut lines);
-    store.put(Kind::Tree, &bytes)
 }

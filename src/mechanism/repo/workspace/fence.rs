@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use super::super::checkpoint::Checkpoint;
 use super::super::error::RepoError;
 use super::super::object::ObjectId;
-use super::super::path::{TreePath, is_below};
+use super::super::path::{TreePath, split};
 use super::super::revert::{Conflict, Revert, with_dependents};
 use super::super::snapshot::{Delta, DeltaKind, File, Node, difference};
 use super::Workspace;
@@ -44,6 +44,15 @@ impl Workspace {
     /// A tree that can't be captured whole, a checkpoint that is not there, errors of the file system.
     pub fn fence(&mut self, since: &Checkpoint, scope: &Scope) -> Result<FenceReport, RepoError> {
         let base = self.captured(&since.id)?;
+        // where `Tests` and `tests` are one folder, a glob means both
+        let folded = match self.repository.folds_case() {
+            true => scope.clone().folding_case(),
+            false => Ok(scope.clone()),
+        };
+        let scope = &folded.map_err(|error| RepoError::Unsupported {
+            path: self.repository.root().to_path_buf(),
+            why: error.to_string(),
+        })?;
         let mut fenced: BTreeMap<Vec<u8>, ChangeKind> = BTreeMap::new();
         let mut conflicts = Vec::new();
         for _ in 0..MOST_ROUNDS {
@@ -69,12 +78,13 @@ impl Workspace {
         for conflict in &conflicts {
             fenced.remove(conflict.path.as_bytes());
         }
-        let paths: HashSet<&[u8]> = fenced.keys().map(|path| &**path).collect();
         // a folder is told by what is in it
-        let tells = |path: &[u8]| !paths.iter().any(|other| is_below(other, path));
+        let above = folders_above(fenced.keys().map(|path| &**path));
         let fenced = fenced
             .iter()
-            .filter(|(path, kind)| !matches!(kind, ChangeKind::Added | ChangeKind::Deleted) || tells(path))
+            .filter(|(path, kind)| {
+                !matches!(kind, ChangeKind::Added | ChangeKind::Deleted) || !above.contains(&***path)
+            })
             .map(|(path, kind)| Fenced { path: TreePath::new(&**path), how: *kind })
             .collect();
         Ok(FenceReport { fenced, conflicts })
@@ -85,15 +95,11 @@ impl Workspace {
 fn denied(deltas: &[Delta], scope: &Scope) -> Vec<Delta> {
     let watched = |delta: &Delta| delta.is_watched() || (scope.watches_ignored() && !is_ignored(delta));
     let mut chosen: Vec<bool> = deltas.iter().map(|delta| watched(delta) && !allows(scope, delta)).collect();
-    let allowed_below = |path: &[u8], chosen: &[bool]| {
-        deltas.iter().zip(chosen).any(|(other, chosen)| !chosen && other.new.is_some() && is_below(&other.path, path))
-    };
     // a new folder that holds something allowed stays
-    for at in 0..deltas.len() {
-        let delta = &deltas[at];
-        if chosen[at] && delta.is_folder() && delta.old.is_none() && allowed_below(&delta.path, &chosen) {
-            chosen[at] = false;
-        }
+    let staying = deltas.iter().zip(&chosen).filter(|(delta, chosen)| !**chosen && delta.new.is_some());
+    let above = folders_above(staying.map(|(delta, _)| &*delta.path));
+    for (delta, chosen) in deltas.iter().zip(chosen.iter_mut()) {
+        *chosen &= !(delta.is_folder() && delta.old.is_none() && above.contains(&*delta.path));
     }
     // the other side of a rename out of the scope: the content would be lost from the tree
     let moved_out: HashSet<ObjectId> = deltas
@@ -112,6 +118,18 @@ fn denied(deltas: &[Delta], scope: &Scope) -> Vec<Delta> {
     }
     with_dependents(deltas, &mut chosen);
     deltas.iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|(delta, _)| delta.clone()).collect()
+}
+
+/// Every folder above one of the paths.
+fn folders_above<'a>(paths: impl Iterator<Item = &'a [u8]>) -> HashSet<&'a [u8]> {
+    let mut above = HashSet::new();
+    for path in paths {
+        let mut folder = split(path).0;
+        while !folder.is_empty() && above.insert(folder) {
+            folder = split(folder).0;
+        }
+    }
+    above
 }
 
 fn allows(scope: &Scope, delta: &Delta) -> bool {
