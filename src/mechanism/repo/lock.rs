@@ -11,9 +11,13 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::error::RepoError;
 use super::store::{private_folder, write_whole};
+
+/// How long a lock may outlive its holder: a child between fork and exec still has the file open.
+const LINGERS: Duration = Duration::from_millis(250);
 
 /// Who holds a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +68,7 @@ impl fmt::Debug for RepoLock {
 }
 
 impl RepoLock {
-    /// Takes the lock of the repository whose state folder is `state`, at once or not at all.
+    /// Takes the lock of the repository whose state folder is `state`, or says within a quarter of a second who has it.
     ///
     /// # Errors
     /// [`RepoError::Held`] with the holder when somebody else has it; errors of the file system.
@@ -73,7 +77,9 @@ impl RepoLock {
         let path = state.join("lock");
         let record = state.join("holder.json");
         // A lock file that was removed and made again meanwhile would be two locks: look which one the name is.
-        for _ in 0..16 {
+        let deadline = Instant::now() + LINGERS;
+        let mut replaced = 0;
+        while replaced < 16 {
             let file = OpenOptions::new()
                 .read(true)
                 .write(true)
@@ -84,6 +90,10 @@ impl RepoLock {
                 .map_err(RepoError::io(&path, "opening the lock"))?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
+                Err(rustix::io::Errno::AGAIN) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(10));
+                    continue;
+                }
                 Err(rustix::io::Errno::AGAIN) => return Err(RepoError::Held { holder: read_holder(&record) }),
                 Err(errno) => return Err(RepoError::os(&path, "taking the lock")(errno)),
             }
@@ -95,6 +105,7 @@ impl RepoLock {
                 write_whole(&record, &text, false)?;
                 return Ok(RepoLock { file: Arc::new(file), record });
             }
+            replaced += 1;
         }
         Err(RepoError::Record { path, what: "the lock file is replaced again and again by somebody".into() })
     }
