@@ -85,8 +85,9 @@ async fn each_iteration_goes_through_checkpoint_turn_guard_fence_and_sensors() {
     bench.drive(spec(&["t"])).await;
     let start = ["checkpoint"];
     let baseline = ["checkpoint", "read t", "guard", "settle"];
-    let iteration = ["checkpoint", "turn", "guard", "fence", "read t", "guard", "settle"];
-    assert_eq!(bench.world.done(), [&start[..], &baseline, &iteration].concat());
+    let iteration = ["checkpoint", "turn", "guard", "fence", "read t", "guard"];
+    let confirmed = ["read t", "guard", "settle"];
+    assert_eq!(bench.world.done(), [&start[..], &baseline, &iteration, &confirmed].concat());
 }
 
 #[tokio::test]
@@ -152,7 +153,7 @@ async fn an_iteration_that_changes_nothing_skips_the_sensors_and_stalls() {
     let result = bench.drive(spec(&["t"])).await;
     assert_eq!(bench.decisions(), [Decision::Stall, Decision::Keep]);
     assert!(result.verified);
-    assert_eq!(bench.count("read t"), 2);
+    assert_eq!(bench.count("read t"), 3, "the baseline, and twice after the edit: green has to come again");
 }
 
 #[tokio::test]
@@ -356,4 +357,92 @@ async fn a_bad_spec_launches_nothing_and_names_every_field() {
          sensors[3]: has a blank command: write what to run, for example \"cargo test\""
     );
     assert_eq!(bench.world.done(), ["checkpoint"]);
+}
+
+#[tokio::test]
+async fn a_regression_that_does_not_come_again_is_flaky_and_rolls_nothing_back() {
+    let world = ScriptedWorld::new([edit("1"), edit("2")]).sensor("t", [Some(1), Some(3), Some(0)]);
+    let bench = bench(world.flaky("t", [Some(1), Some(0)])).await;
+    let result = bench.drive(spec(&["t"])).await;
+    assert!(result.verified);
+    assert_eq!(bench.decisions(), [Decision::Keep, Decision::Keep]);
+    let sensed: Vec<_> = bench
+        .recorder
+        .events()
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::Sensed { sense, .. } => Some(sense.readings[0].clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((sensed[0].flaky, sensed[0].failing), (true, Some(1)), "the last reliable number stands");
+    assert_eq!(sensed[0].summary, "flaky: 3 failing, then 1 failing on the same tree");
+    assert!(!sensed[1].flaky);
+}
+
+#[tokio::test]
+async fn a_green_that_does_not_come_again_completes_nothing() {
+    let world = ScriptedWorld::new([edit("1"), edit("2")]).sensor("t", [Some(1), Some(0), Some(1)]);
+    let bench = bench(world.flaky("t", [Some(1)])).await;
+    let mut spec = spec(&["t"]);
+    spec.budget.iterations = Some(2);
+    let result = bench.drive(spec).await;
+    assert_eq!((result.ok, result.reason.as_str()), (false, "max_iterations"));
+}
+
+#[tokio::test]
+async fn a_sensor_that_asks_for_one_reading_is_read_once() {
+    let world = ScriptedWorld::new([edit("1")]).sensor("t", [Some(1), Some(0)]);
+    let bench = bench(world.flaky("t", [Some(9)])).await;
+    let mut spec = spec(&["t"]);
+    spec.sensors[0].confirm = 1;
+    assert!(bench.drive(spec).await.verified);
+    assert_eq!(bench.count("read t"), 2);
+}
+
+#[tokio::test]
+async fn a_tree_that_was_sensed_before_is_not_sensed_again() {
+    let turns = [edit("1"), edit("2"), edit("1"), edit("3")];
+    let bench = bench(ScriptedWorld::new(turns).sensor("t", [Some(2), Some(1), Some(1), Some(0)])).await;
+    let result = bench.drive(spec(&["t"])).await;
+    assert!(result.verified);
+    assert_eq!(bench.count("read t"), 5, "the baseline, 1, 2, 3, and 3 once more to confirm it");
+}
+
+#[tokio::test]
+async fn states_that_come_again_and_again_open_the_breaker() {
+    let turns = (0..12).map(|n| edit(["a", "b"][n % 2]));
+    let bench = bench(ScriptedWorld::new(turns).sensor("t", [Some(1)])).await;
+    let mut spec = spec(&["t"]);
+    spec.budget.iterations = Some(12);
+    let result = bench.drive(spec).await;
+    assert_eq!((result.reason.as_str(), result.iterations), ("breaker:thrash", 5));
+}
+
+#[tokio::test]
+async fn readings_are_told_apart_by_whose_failure_they_are() {
+    use lunation::policy::Attribution;
+    let world = ScriptedWorld::new([edit("1")])
+        .sensor("clean", [Some(0)])
+        .sensor("regressed", [Some(0), Some(1)])
+        .sensor("old", [Some(2)])
+        .sensor("fixed", [Some(1), Some(0)]);
+    let bench = bench(world).await;
+    let mut spec = spec(&["clean", "regressed", "old", "fixed"]);
+    spec.budget.iterations = Some(1);
+    bench.drive(spec).await;
+    let readings = bench.recorder.events().into_iter().find_map(|event| match event {
+        Event::Sensed { sense, .. } => Some(sense.readings),
+        _ => None,
+    });
+    let told: Vec<_> = readings.expect("sensed").into_iter().map(|reading| reading.attribution).collect();
+    assert_eq!(
+        told,
+        [
+            Some(Attribution::Clean),
+            Some(Attribution::Regressed),
+            Some(Attribution::BaselineBroken),
+            Some(Attribution::FixedBaseline)
+        ]
+    );
 }

@@ -265,16 +265,20 @@ async fn open_breaker(
 }
 
 fn completion_summary(observation: &Observation, verified: bool) -> String {
-    let after = match observation.iteration {
-        1 => "1 iteration".to_owned(),
-        n => format!("{n} iterations"),
-    };
+    let after = iterations(observation.iteration);
     match (verified, &observation.sense) {
         (true, Some(sense)) => {
             format!("complete after {after}: {} of {} checks hold", passed(sense), sense.readings.len())
         }
         (true, None) => format!("complete after {after}"),
         (false, _) => format!("the agent says that it is complete after {after}; no check verified it"),
+    }
+}
+
+fn iterations(number: u32) -> String {
+    match number {
+        1 => "1 iteration".to_owned(),
+        number => format!("{number} iterations"),
     }
 }
 
@@ -292,6 +296,7 @@ fn breaker_summary(reason: Reason, turn: &TurnSummary) -> String {
             format!("failed turns in a row; last: {} ({})", turn.outcome.name(), turn.summary)
         }
         Reason::Breaker(BreakerKind::Unchanged) => "iterations in a row changed nothing".into(),
+        Reason::Breaker(BreakerKind::Thrash) => "iterations in a row came to states that were seen before".into(),
         other => other.name().into(),
     }
 }
@@ -302,5 +307,5 @@ fn capped_summary(session: &Session, reason: Reason) -> String {
         Some(sense) => format!("{} failing; nothing was verified", sense.failing),
         None => "nothing was verified".to_owned(),
     };
-    format!("{} after {} iterations: {state}", reason.name(), session.governor.iteration())
+    format!("{} after {}: {state}", reason.name(), iterations(session.governor.iteration()))
 }

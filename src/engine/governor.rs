@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::policy::{
-    Breaker, BreakerKind, Budget, ChangeSummary, Decision, HistoryEntry, Observation, Outcome, Reason, Sense,
+    Breaker, BreakerKind, Budget, ChangeSummary, Decision, HistoryEntry, Observation, Outcome, Reading, Reason, Sense,
     TurnSummary, UsageTotals, cap_feedback,
 };
 
@@ -75,8 +75,12 @@ pub struct Governor {
     unchanged: u32,
     instant: u32,
     transient: u32,
+    baseline: Option<Sense>,
     best: Option<Sense>,
     last: Option<Sense>,
+    /// Trees with their failing counts, newest last: a state that comes again is no progress.
+    states: VecDeque<(String, u64)>,
+    thrash: u32,
     seen: VecDeque<String>,
     history: VecDeque<HistoryEntry>,
     tried: VecDeque<String>,
@@ -100,8 +104,11 @@ impl Governor {
             unchanged: 0,
             instant: 0,
             transient: 0,
+            baseline: None,
             best: None,
             last: None,
+            states: VecDeque::new(),
+            thrash: 0,
             seen: VecDeque::new(),
             history: VecDeque::new(),
             tried: VecDeque::new(),
@@ -132,6 +139,11 @@ impl Governor {
     /// The best sense so far.
     pub fn best_sense(&self) -> Option<&Sense> {
         self.best.as_ref()
+    }
+
+    /// The reading of a sensor before the first iteration.
+    pub fn baseline_of(&self, sensor: &str) -> Option<&Reading> {
+        self.baseline.as_ref()?.readings.iter().find(|reading| reading.id == sensor)
     }
 
     /// Keeps the clock of the totals.
@@ -169,6 +181,8 @@ impl Governor {
     /// Sensors were read outside of an iteration: that is the base to compare with.
     pub fn baseline(&mut self, sense: Sense) {
         self.remember(&sense.fingerprint);
+        self.states.push_back((sense.tree.clone(), sense.failing));
+        self.baseline.get_or_insert_with(|| sense.clone());
         self.best = Some(sense.clone());
         self.last = Some(sense);
     }
@@ -267,8 +281,10 @@ impl Governor {
         let improved = self.learn(turn, change, sense, decision, note);
         let mut aftermath = Aftermath { rung: self.move_on_ladder(decision, improved), ..Aftermath::default() };
         self.count_streaks(turn, change);
+        self.count_thrash(change, sense);
         if aftermath.rung.is_some() {
             self.unchanged = 0;
+            self.thrash = 0;
         }
         aftermath.stop = self.open_breaker(turn);
         if aftermath.stop.is_none() && self.instant > 0 {
@@ -369,6 +385,21 @@ impl Governor {
         None
     }
 
+    /// The same states again and again (A, B, A, B): found by tree and failing count.
+    fn count_thrash(&mut self, change: &ChangeSummary, sense: Option<&Sense>) {
+        let (Some(sense), false) = (sense, change.empty) else { return };
+        let state = (change.tree.clone(), sense.failing);
+        if self.states.contains(&state) {
+            self.thrash += 1;
+            return;
+        }
+        self.thrash = 0;
+        self.states.push_back(state);
+        if self.states.len() > REMEMBERED {
+            self.states.pop_front();
+        }
+    }
+
     fn count_streaks(&mut self, turn: Option<&TurnSummary>, change: &ChangeSummary) {
         self.transient = 0;
         self.unchanged = if change.empty { self.unchanged + 1 } else { 0 };
@@ -394,6 +425,8 @@ impl Governor {
             Some(Reason::Breaker(BreakerKind::Failures))
         } else if self.unchanged >= breaker.unchanged {
             Some(Reason::Breaker(BreakerKind::Unchanged))
+        } else if self.thrash >= breaker.thrash {
+            Some(Reason::Breaker(BreakerKind::Thrash))
         } else {
             None
         }

@@ -47,6 +47,8 @@ fn sense(failing: u64, print: &str) -> Sense {
         duration_s: 0.1,
         output: None,
         notes: vec![],
+        flaky: false,
+        attribution: None,
     };
     Sense::combine("tree".into(), vec![reading], Strategy::All, 1000)
 }

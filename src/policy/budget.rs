@@ -65,12 +65,19 @@ pub struct Breaker {
     pub instant_s: u32,
     /// Trouble of the provider or the machine in a row (rate limits, overload, network); default 8, with back-off.
     pub transient: u32,
+    /// Iterations in a row that reached a state (tree and failing count) that was seen before; default 3.
+    #[serde(default = "three")]
+    pub thrash: u32,
     /// File below the root for the written diagnosis; default: only in the run's folder.
     pub diagnosis: Option<String>,
 }
 
+fn three() -> u32 {
+    3
+}
+
 impl Default for Breaker {
     fn default() -> Breaker {
-        Breaker { failures: 3, unchanged: 3, instant: 3, instant_s: 5, transient: 8, diagnosis: None }
+        Breaker { failures: 3, unchanged: 3, instant: 3, instant_s: 5, transient: 8, thrash: 3, diagnosis: None }
     }
 }

@@ -27,7 +27,7 @@ impl Strategy {
         if readings.is_empty() {
             return Some(false);
         }
-        let passed = readings.iter().filter(|r| r.state == ReadingState::Passed).count();
+        let passed = readings.iter().filter(|r| r.state == ReadingState::Passed && !r.flaky).count();
         let broken = readings.iter().filter(|r| r.state == ReadingState::Broken).count();
         let needed = match self {
             Strategy::All => readings.len(),
@@ -111,6 +111,8 @@ mod tests {
             duration_s: 0.0,
             output: None,
             notes: vec![],
+            flaky: false,
+            attribution: None,
         }
     }
 

@@ -144,6 +144,7 @@ impl LoopSpec {
             ("breaker.failures", self.breaker.failures),
             ("breaker.unchanged", self.breaker.unchanged),
             ("breaker.instant", self.breaker.instant),
+            ("breaker.thrash", self.breaker.thrash),
             ("patience", self.patience),
             ("jobs", self.jobs),
         ] {

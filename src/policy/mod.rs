@@ -35,7 +35,7 @@ pub use loop_spec::{Callbacks, CommitSpec, FenceSpec, LoopSpec, SpecError};
 pub use observation::{HistoryEntry, Observation};
 pub use prompt::{MOST_PROMPT_BYTES, PromptError, PromptSource, Slot, read_prompt, render_prompt, template_digest};
 pub(crate) use reading::hex;
-pub use reading::{Reading, ReadingState, Sense};
+pub use reading::{Attribution, Reading, ReadingState, Sense};
 pub use reason::{BreakerKind, ExitCode, FailureMode, Reason, Status};
 pub use scope::{Scope, ScopeError};
 pub use sensor::{CommandLine, CommandSpec, SensorSource, SensorSpec};

@@ -47,6 +47,43 @@ pub struct Reading {
     pub output: Option<String>,
     /// Remarks that are not the verdict: leaked processes, a dirtied tree.
     pub notes: Vec<String>,
+    /// True when it came out differently on the same tree: it says nothing reliable, so its `failing` is unknown.
+    #[serde(default)]
+    pub flaky: bool,
+    /// How it stands against the reading before the first iteration, where there was one.
+    #[serde(default)]
+    pub attribution: Option<Attribution>,
+}
+
+/// A reading against the baseline: whose failure is it?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Attribution {
+    /// Passed before, passes now.
+    Clean,
+    /// Passed before, fails now: the loop broke it.
+    Regressed,
+    /// Failed before the loop did anything, and still does.
+    BaselineBroken,
+    /// Failed before, passes now.
+    FixedBaseline,
+}
+
+impl Attribution {
+    /// Compares two readings of one sensor; `None` where either says nothing.
+    pub fn of(before: &Reading, now: &Reading) -> Option<Attribution> {
+        use ReadingState::{Failed, Passed};
+        if before.flaky || now.flaky {
+            return None;
+        }
+        match (before.state, now.state) {
+            (Passed, Passed) => Some(Attribution::Clean),
+            (Passed, Failed) => Some(Attribution::Regressed),
+            (Failed, Failed) => Some(Attribution::BaselineBroken),
+            (Failed, Passed) => Some(Attribution::FixedBaseline),
+            _ => None,
+        }
+    }
 }
 
 impl Reading {
@@ -119,7 +156,7 @@ impl Sense {
     fn failing_names(&self) -> Vec<String> {
         self.readings
             .iter()
-            .filter(|reading| reading.state == ReadingState::Failed)
+            .filter(|reading| reading.state == ReadingState::Failed && !reading.flaky)
             .flat_map(|reading| match reading.items.as_slice() {
                 [] => vec![reading.id.clone()],
                 items => items.to_vec(),

@@ -88,6 +88,21 @@ pub struct SensorSpec {
     pub fix: Option<CommandSpec>,
     /// True: a timeout is *broken*. False (default): it is *failed* with a constant fingerprint.
     pub timeout_is_broken: bool,
+    /// How often a result must come out the same before it may roll work back or complete a loop; default 2. A result
+    /// that does not come again on the same tree is flaky: marked, and left out of every comparison. 1: never repeated.
+    #[serde(default = "twice")]
+    pub confirm: u32,
+    /// False: read again even where the same tree was read before; default true.
+    #[serde(default = "yes")]
+    pub cache: bool,
+}
+
+fn twice() -> u32 {
+    2
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl SensorSpec {
@@ -99,12 +114,21 @@ impl SensorSpec {
             source: SensorSource::Command(CommandSpec::new(line)),
             fix: None,
             timeout_is_broken: false,
+            confirm: twice(),
+            cache: true,
         }
     }
 
     /// A sensor that an embedding program registered as a function.
     pub fn function(name: impl Into<String>) -> SensorSpec {
         let name = name.into();
-        SensorSpec { id: name.clone(), source: SensorSource::Function(name), fix: None, timeout_is_broken: false }
+        SensorSpec {
+            id: name.clone(),
+            source: SensorSource::Function(name),
+            fix: None,
+            timeout_is_broken: false,
+            confirm: twice(),
+            cache: true,
+        }
     }
 }

@@ -203,8 +203,9 @@ pub trait World: Send + Sync {
     /// Runs a sensor's fix command.
     async fn fix(&self, fix: &CommandSpec, cancel: &CancellationToken) -> Result<FixAnswer, WorldError>;
 
-    /// Reads one sensor.
-    async fn read(&self, sensor: &SensorSpec, cancel: &CancellationToken) -> Result<Reading, WorldError>;
+    /// Reads one sensor. `attempt` is 0 for the reading of a pass; later ones repeat it on the same tree, because it was
+    /// broken or has to be confirmed.
+    async fn read(&self, sensor: &SensorSpec, attempt: u32, cancel: &CancellationToken) -> Result<Reading, WorldError>;
 
     /// Puts the tree back to how it was when it had this id, without touching the git folder; names what was undone.
     async fn undo(&self, tree: &str) -> Result<Vec<String>, WorldError>;

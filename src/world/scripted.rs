@@ -64,13 +64,33 @@ impl ScriptedTurn {
 
 type Tree = BTreeMap<String, String>;
 
+/// What a sensor says, pass by pass.
+#[derive(Debug, Default)]
+struct Series {
+    /// Failing counts in the order of the passes; `None` is broken. The last one repeats.
+    passes: VecDeque<Option<u64>>,
+    /// What it says when it is read again on the same tree, for sensors that are not reliable.
+    again: VecDeque<Option<u64>>,
+    last: Option<u64>,
+}
+
+impl Series {
+    fn read(&mut self, attempt: u32) -> Option<u64> {
+        if attempt > 0 {
+            return self.again.pop_front().unwrap_or(self.last);
+        }
+        self.last =
+            if self.passes.len() > 1 { self.passes.pop_front() } else { self.passes.front().copied() }.flatten();
+        self.last
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     tree: Tree,
     saved: BTreeMap<String, Tree>,
     turns: VecDeque<ScriptedTurn>,
-    /// Failing counts by sensor, in the order of the passes; `None` is broken. The last one repeats.
-    readings: BTreeMap<String, VecDeque<Option<u64>>>,
+    readings: BTreeMap<String, Series>,
     sabotage: Vec<String>,
     prompts: Vec<String>,
     done: Vec<String>,
@@ -93,7 +113,13 @@ impl ScriptedWorld {
 
     /// Sets a sensor's failing counts in the order of the passes; `None` is broken, the last one repeats.
     pub fn sensor(self, id: &str, failing: impl IntoIterator<Item = Option<u64>>) -> ScriptedWorld {
-        self.lock().readings.insert(id.into(), failing.into_iter().collect());
+        self.lock().readings.entry(id.into()).or_default().passes = failing.into_iter().collect();
+        self
+    }
+
+    /// Sets what a sensor says when it is read again on the same tree; without it, what it said before.
+    pub fn flaky(self, id: &str, again: impl IntoIterator<Item = Option<u64>>) -> ScriptedWorld {
+        self.lock().readings.entry(id.into()).or_default().again = again.into_iter().collect();
         self
     }
 
@@ -269,7 +295,7 @@ impl World for ScriptedWorld {
         Ok(FixAnswer { exit: Some(0), duration_s: 0.0, notes: Vec::new() })
     }
 
-    async fn read(&self, sensor: &SensorSpec, cancel: &CancellationToken) -> Result<Reading, WorldError> {
+    async fn read(&self, sensor: &SensorSpec, attempt: u32, cancel: &CancellationToken) -> Result<Reading, WorldError> {
         if cancel.is_cancelled() {
             return Err(WorldError::Cancelled);
         }
@@ -280,7 +306,7 @@ impl World for ScriptedWorld {
             name: sensor.id.clone(),
             known: String::new(),
         })?;
-        let failing = if series.len() > 1 { series.pop_front().flatten() } else { series.front().copied().flatten() };
+        let failing = series.read(attempt);
         let reading_state = match failing {
             None => ReadingState::Broken,
             Some(0) => ReadingState::Passed,
@@ -301,6 +327,8 @@ impl World for ScriptedWorld {
             duration_s: 0.0,
             output: None,
             notes: Vec::new(),
+            flaky: false,
+            attribution: None,
         })
     }
 

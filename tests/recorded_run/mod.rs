@@ -124,6 +124,8 @@ pub fn sense(failing: u64, seconds: f64) -> Sense {
         duration_s: seconds,
         output: None,
         notes: vec![],
+        flaky: false,
+        attribution: None,
     };
     Sense::combine(tree(failing), vec![reading], Strategy::All, 4096)
 }

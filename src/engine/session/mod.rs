@@ -4,6 +4,7 @@
 //! Guarantees that a step that fails leaves the iteration aborted: guarded, rolled back, recorded.
 
 mod decide;
+mod pass;
 mod steps;
 
 use std::sync::Arc;
@@ -53,6 +54,7 @@ pub(super) struct Session {
     pub(super) governor: Governor,
     open: Option<Open>,
     closed: Option<ChangeSummary>,
+    memory: pass::Memory,
     /// Why the loop takes no further iteration.
     stop: Option<Reason>,
     asleep: Duration,
@@ -86,6 +88,7 @@ impl Session {
             governor,
             open: None,
             closed: None,
+            memory: pass::Memory::default(),
             stop: None,
             asleep,
         }

@@ -1,21 +1,11 @@
 //! The steps of an iteration: turn, guard, fence, comparison, fix, sense.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use futures_util::StreamExt as _;
-
-use super::{Session, shorten};
+use super::Session;
 use crate::engine::error::EngineError;
 use crate::engine::iteration::{Step, Wish};
 use crate::journal::Event;
-use crate::policy::{AgentSpec, Reading, ReadingState, Sense, SensorSpec, TurnSummary};
-use crate::world::{Point, TurnAsk, World, WorldError};
-
-/// How often a broken sensor is read again before it is believed to be broken.
-const BROKEN_RETRIES: u32 = 2;
-/// Pause before a broken sensor is read again.
-const BROKEN_PAUSE: Duration = Duration::from_millis(500);
+use crate::policy::{AgentSpec, Sense, SensorSpec, TurnSummary};
+use crate::world::{Point, TurnAsk};
 
 impl Session {
     /// One agent turn with everything that follows from it: all gone, guard, fence, comparison.
@@ -87,9 +77,8 @@ impl Session {
             self.step_done(Step::CompareFixes)?;
         }
         let tree = self.opened()?.change.tree.clone();
-        let mut sense = self.read_all(sensors, &tree).await?;
-        self.guard().await?;
-        self.undo_dirt(&tree, &mut sense).await?;
+        let point = self.opened()?.point.clone();
+        let sense = self.pass(sensors, &tree, &point).await?;
         self.tick()?;
         let number = self.opened()?.number;
         self.record(&Event::Sensed { iteration: number, sense: Box::new(sense.clone()), carried: false })?;
@@ -119,9 +108,7 @@ impl Session {
     }
 
     async fn baseline_at(&mut self, point: &Point, sensors: &[SensorSpec]) -> Result<Sense, EngineError> {
-        let mut sense = self.read_all(sensors, &point.tree).await?;
-        self.world.guard(point).await?;
-        self.undo_dirt(&point.tree, &mut sense).await?;
+        let sense = self.pass(sensors, &point.tree, point).await?;
         self.tick()?;
         self.record(&Event::Baseline { sense: Box::new(sense.clone()) })?;
         self.governor.baseline(sense.clone());
@@ -174,44 +161,4 @@ impl Session {
         }
         Ok(())
     }
-
-    async fn read_all(&mut self, sensors: &[SensorSpec], tree: &str) -> Result<Sense, EngineError> {
-        let (world, now) = (&self.world, self.interrupts.now());
-        // Made before the first wait: a closure over borrowed sensors that lives across one is not `Send`.
-        let reads: Vec<_> = sensors.iter().map(|sensor| read_again_if_broken(world, sensor, now)).collect();
-        let results: Vec<Result<Reading, WorldError>> =
-            futures_util::stream::iter(reads).buffered(self.sensing.jobs.max(1)).collect().await;
-        let readings = results.into_iter().collect::<Result<Vec<_>, _>>()?;
-        self.governor.add_sensor_time(readings.iter().map(|reading| reading.duration_s).sum());
-        Ok(Sense::combine(tree.to_owned(), readings, self.sensing.strategy, self.sensing.feedback_bytes))
-    }
-
-    /// Sensors look; what they write into the tree is undone and noted.
-    async fn undo_dirt(&self, tree: &str, sense: &mut Sense) -> Result<(), EngineError> {
-        let undone = self.world.undo(tree).await?;
-        if !undone.is_empty() {
-            let note = format!("the sensors changed the tree, which was undone: {}", shorten(&undone));
-            self.record(&Event::Noted { level: "warn".into(), text: note.clone() })?;
-            for reading in &mut sense.readings {
-                reading.notes.push(note.clone());
-            }
-        }
-        Ok(())
-    }
-}
-
-async fn read_again_if_broken(
-    world: &Arc<dyn World>,
-    sensor: &SensorSpec,
-    now: &tokio_util::sync::CancellationToken,
-) -> Result<Reading, WorldError> {
-    let mut reading = world.read(sensor, now).await?;
-    for _ in 0..BROKEN_RETRIES {
-        if reading.state != ReadingState::Broken || now.is_cancelled() {
-            break;
-        }
-        world.wait(BROKEN_PAUSE, now).await;
-        reading = world.read(sensor, now).await?;
-    }
-    Ok(reading)
 }

@@ -126,6 +126,8 @@ fn blank(sensor: &SensorSpec, state: ReadingState, summary: String) -> Reading {
         duration_s: 0.0,
         output: None,
         notes: Vec::new(),
+        flaky: false,
+        attribution: None,
     }
 }
 

@@ -190,6 +190,7 @@ pub(super) fn breaker(given: Option<Record>, patience_of_ladder: Option<u32>) ->
     breaker.instant = given.count("instant").unwrap_or(breaker.instant);
     breaker.instant_s = given.count("instant_s").unwrap_or(breaker.instant_s);
     breaker.transient = given.count("transient").unwrap_or(breaker.transient);
+    breaker.thrash = given.count("thrash").unwrap_or(breaker.thrash);
     breaker.diagnosis = given.text("diagnosis");
     breaker
 }

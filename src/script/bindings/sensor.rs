@@ -69,7 +69,9 @@ fn from_record(mut record: Record, path: &str, problems: &mut Problems) -> Optio
         fix.env.clone_from(&command.env);
         fix.timeout = command.timeout;
     }
-    Some(SensorSpec { id, source: SensorSource::Command(command), fix, timeout_is_broken })
+    let confirm = record.count("confirm").unwrap_or(2);
+    let cache = record.flag("cache").unwrap_or(true);
+    Some(SensorSpec { id, source: SensorSource::Command(command), fix, timeout_is_broken, confirm, cache })
 }
 
 /// What a checked list or table of sensors means. Names of a table become ids.

@@ -39,6 +39,8 @@ pub(in crate::script) static BREAKER: TableSchema = TableSchema {
         field("instant_s", COUNT, "what counts as instant, in seconds").default("5"),
         field("transient", COUNT, "rate limits, overloads and network errors in a row, with pauses between")
             .default("8"),
+        field("thrash", COUNT, "iterations in a row that came to a state (tree and failing count) seen before")
+            .default("3"),
         field("diagnosis", Text, "file below the root for the written diagnosis; without it only in the run's record"),
     ],
     later: &[],
@@ -166,6 +168,9 @@ pub(in crate::script) static SENSOR: TableSchema = TableSchema {
         field("timeout_is", Choice(&["failed", "broken"]), "what a timeout means").default("\"failed\""),
         field("cwd", Text, "folder to run in, relative to the root"),
         field("env", Map(&AnyText), "added to the environment"),
+        field("confirm", COUNT, "how often a result must come out the same before it rolls back or completes; 1: once")
+            .default("2"),
+        field("cache", Bool, "false: read again even where the same tree was read before").default("true"),
     ],
     later: &["parse", "check", "description", "after", "score", "match"],
     instead: &[

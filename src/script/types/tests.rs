@@ -125,6 +125,8 @@ fn reading() -> Reading {
         duration_s: 0.0,
         output: None,
         notes: vec![],
+        flaky: false,
+        attribution: None,
     }
 }
 

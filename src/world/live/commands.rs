@@ -199,6 +199,8 @@ impl LiveWorld {
             duration_s,
             output: None,
             notes: Vec::new(),
+            flaky: false,
+            attribution: None,
         })
     }
 }

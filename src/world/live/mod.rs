@@ -188,7 +188,12 @@ impl World for LiveWorld {
         self.run_fix(fix, cancel).await
     }
 
-    async fn read(&self, sensor: &SensorSpec, cancel: &CancellationToken) -> Result<Reading, WorldError> {
+    async fn read(
+        &self,
+        sensor: &SensorSpec,
+        _attempt: u32,
+        cancel: &CancellationToken,
+    ) -> Result<Reading, WorldError> {
         match &sensor.source {
             SensorSource::Command(command) => self.read_command(sensor, command, cancel).await,
             SensorSource::Function(name) => self.read_function(sensor, name, cancel).await,

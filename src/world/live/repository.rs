@@ -56,6 +56,13 @@ impl LiveWorld {
         self.on_workspace("fenced", move |workspace| {
             let checkpoint = workspace.load(&id)?;
             let report = workspace.fence(&checkpoint, &scope)?;
+            if let Some(conflict) = report.conflicts.first() {
+                // A tree that could not be fenced is no tree to sense.
+                return Err(RepoError::Record {
+                    path: conflict.path.to_string().into(),
+                    what: format!("this path is out of scope and could not be reverted: {}", conflict.why),
+                });
+            }
             Ok(report.fenced.iter().map(|fenced| format!("{} ({})", fenced.path, fenced.how)).collect())
         })
         .await

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::LiveWorld;
 use crate::journal::{MaskStream, Secrets};
 use crate::mechanism::agent::{self, LogMask, TurnRequest};
-use crate::mechanism::process::{LogFilter, environment::EnvironmentRules};
+use crate::mechanism::process::{LogFilter, Tier, environment::EnvironmentRules};
 use crate::policy::{AgentSource, AgentSpec, Outcome, TimeoutKind, TurnSummary, Usage};
 use crate::world::functions::AgentFunction;
 use crate::world::{TurnAnswer, TurnAsk, WorldError};
@@ -67,7 +67,9 @@ impl LiveWorld {
         let report = agent::take_turn(&self.processes, request, cancel.clone())
             .await
             .map_err(|error| WorldError::Process(error.into()))?;
-        if !report.confirmed_gone && !cancel.is_cancelled() {
+        // The process-group tier can never confirm an end; that it is in force was said at the start.
+        let can_confirm = self.processes.tier().tier != Tier::ProcessGroup;
+        if can_confirm && !report.confirmed_gone && !cancel.is_cancelled() {
             // Something may still be writing into the tree: no checkpoint taken now could be trusted.
             return Err(WorldError::Process(anyhow::anyhow!(
                 "{} left processes that could not be ended{}",
