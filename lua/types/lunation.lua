@@ -57,6 +57,8 @@
 ---@field duration_s number seconds
 ---@field output string? blob with the whole output
 ---@field notes string[] remarks that are not the verdict
+---@field flaky boolean it came out differently on the same tree; `failing` is then the last reliable number
+---@field attribution "clean"|"regressed"|"baseline_broken"|"fixed_baseline"|nil how it stands against the reading before iteration 1
 
 ---All readings of one pass over one tree.
 ---@class lunation.Sense
@@ -158,6 +160,7 @@
 ---@field instant? integer failed turns of under `instant_s` seconds in a row, with pauses between; default 3
 ---@field instant_s? integer what counts as instant, in seconds; default 5
 ---@field transient? integer rate limits, overloads and network errors in a row, with pauses between; default 8
+---@field thrash? integer iterations in a row that came to a state (tree and failing count) seen before; default 3
 ---@field diagnosis? string file below the root for the written diagnosis; without it only in the run's record
 
 ---What the agent may write. The script, its modules and its prompt files are always denied. As in `fence = { allow = { "src/**" } }`.
@@ -221,6 +224,8 @@
 ---@field timeout_is? "failed"|"broken" what a timeout means; default "failed"
 ---@field cwd? string folder to run in, relative to the root
 ---@field env? table<string, string> added to the environment
+---@field confirm? integer how often a result must come out the same before it rolls back or completes; 1: once; default 2
+---@field cache? boolean false: read again even where the same tree was read before; default true
 
 ---A command. One string is a line for the shell, several are words. As in `ln.sh{ "git", "log", timeout = "1m" }`.
 ---@class (exact) lunation.ShOpts

@@ -65,6 +65,16 @@ pub(super) static RECORDS: &[Record] = &[
             ("duration_s", "number", "seconds"),
             ("output", "string?", "blob with the whole output"),
             ("notes", "string[]", "remarks that are not the verdict"),
+            (
+                "flaky",
+                "boolean",
+                "it came out differently on the same tree; `failing` is then the last reliable number",
+            ),
+            (
+                "attribution",
+                "\"clean\"|\"regressed\"|\"baseline_broken\"|\"fixed_baseline\"|nil",
+                "how it stands against the reading before iteration 1",
+            ),
         ],
     },
     Record {
