@@ -230,7 +230,7 @@ async fn open(host: &Host, opening: Opening, canceller: Canceller, events: Event
                 checkpoint: start.id.clone(),
                 dirty,
                 tier: tier.tier.to_string(),
-                tier_notes: tier.why_not_better,
+                tier_notes: [tier.why_not_better, tier.remarks].concat(),
                 agents: versions,
                 input: host.0.input.clone(),
                 seed,

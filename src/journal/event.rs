@@ -294,7 +294,7 @@ pub struct RunStarted {
     pub dirty: bool,
     /// Tier of process containment.
     pub tier: String,
-    /// Why not a better tier.
+    /// Why not a better tier, and what the tier takes from commands or can't promise.
     pub tier_notes: Vec<String>,
     /// Agents by name with the version that they print; unknown ones are null.
     pub agents: BTreeMap<String, Option<String>>,

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lunation::mechanism::process::{Command, Finished, Processes, ProcessesConfig, WardenProgram};
+use lunation::mechanism::process::{Command, Finished, Processes, ProcessesConfig, Tier, WardenProgram};
 use tokio_util::sync::CancellationToken;
 
 /// The longest that anything here may take on a busy machine.
@@ -97,8 +97,11 @@ pub(crate) async fn eventually_async(what: &str, mut holds: impl FnMut() -> bool
     }
 }
 
+/// The best tier, or the one that `LUNATION_TIER` names.
 pub(crate) fn config() -> ProcessesConfig {
-    ProcessesConfig::new(WardenProgram::at(env!("CARGO_BIN_EXE_lunation")))
+    let mut config = ProcessesConfig::new(WardenProgram::at(env!("CARGO_BIN_EXE_lunation")));
+    config.force_tier = std::env::var("LUNATION_TIER").ok().map(|name| Tier::from_name(&name).expect("a tier"));
+    config
 }
 
 pub(crate) fn processes() -> Processes {

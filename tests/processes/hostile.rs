@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lunation::mechanism::process::{Ending, Processes, ProcessesConfig};
+use lunation::mechanism::process::{Ending, Processes, ProcessesConfig, Tier};
 use tokio_util::sync::CancellationToken;
 
 use crate::harness::{PATIENCE, Place, config, eventually_async, processes, run};
@@ -27,7 +27,10 @@ async fn a_warden_that_was_stopped_is_woken() {
 #[tokio::test]
 async fn a_killed_warden_is_never_reported_as_an_end() {
     let place = Place::new();
-    let done = run(place.evil("kill-warden")).await;
+    // At the better tiers it can't be reached; the torture set shows that.
+    let config = ProcessesConfig { force_tier: Some(Tier::Subreaper), ..config() };
+    let processes = Processes::start(config, tokio::runtime::Handle::current()).unwrap();
+    let done = processes.run(place.evil("kill-warden"), CancellationToken::new(), None).await.unwrap();
     assert_eq!(done.ending, Ending::WardenLost);
     assert!(!done.confirmed_gone);
     // The leader itself died with its warden.

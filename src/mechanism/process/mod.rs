@@ -25,6 +25,10 @@
 //! * **The warden is a subreaper.** Whatever the command leaves behind, by double fork, `setsid` or a dying parent,
 //!   becomes a child of the warden. So `waitpid` answering "no children" is a *proof* that nobody is left, and that
 //!   proof is the only thing that *gone* means here.
+//! * **Tiers.** That is the third tier, and the base of the second, which adds a gate on fork (`warden/gate`): closing it
+//!   ends a storm of forks at one stroke. The first puts the command into a PID namespace (`warden/namespace`): there the
+//!   kernel ends everything when PID 1 ends, and `waitpid` for PID 1 is the proof. The warden's main loop knows none of
+//!   this; it talks to a `Tree`. Which tier is in force is found out at the start by doing it once ([`TierReport`]).
 //! * **Only unreaped children are signalled.** A process id that was already waited for may belong to somebody else by
 //!   now. The warden kills its direct children and the group of a leader that it has not reaped, nothing else, ever;
 //!   grandchildren come to it as their parents die.
@@ -46,8 +50,8 @@
 //! # What it can't do
 //!
 //! Work handed to a daemon that was running before (a tmux or docker server, `at`) is not a descendant and lives on. At
-//! the subreaper tier a command of the same user can kill its own warden; that is found and reported as
-//! [`Ending::WardenLost`], and never as a confirmed end.
+//! the subreaper tier, and behind the gate on a kernel without the Landlock signal scope, a command of the same user can
+//! kill its own warden; that is found and reported as [`Ending::WardenLost`], and never as a confirmed end.
 
 mod capture;
 mod clock;

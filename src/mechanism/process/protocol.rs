@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::{LeaderStatus, LeftBehind, Tier};
 
 /// Version of the messages; also the value of the marker argument that the warden is entered with.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// The first argument of a process that is to be a warden, followed by the version.
 pub(super) const MARKER: &str = "--lunation-warden=";
 /// How long a sweep goes on before the warden says that it can't confirm the end.
@@ -67,7 +67,7 @@ pub(super) struct AfterHostDeath {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum FromWarden {
     /// The program is running (its exec succeeded).
-    Started { leader: i32 },
+    Started,
     /// It is not running and never was; `Gone` follows.
     NotStarted { stage: Stage, errno: i32 },
     /// The leader ended. `asked`: it had been told to stop before.
@@ -86,9 +86,11 @@ pub(super) enum FromWarden {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Stage {
     Fork,
+    Namespace,
     Session,
     Descriptors,
     Folder,
+    Gate,
     Exec,
 }
 
@@ -96,15 +98,17 @@ impl Stage {
     pub(super) fn name(self) -> &'static str {
         match self {
             Stage::Fork => "fork",
+            Stage::Namespace => "PID namespace",
             Stage::Session => "own session",
             Stage::Descriptors => "descriptors",
             Stage::Folder => "working folder",
+            Stage::Gate => "fork gate",
             Stage::Exec => "exec",
         }
     }
 
     pub(super) fn from_byte(byte: u8) -> Stage {
-        [Stage::Fork, Stage::Session, Stage::Descriptors, Stage::Folder]
+        [Stage::Fork, Stage::Namespace, Stage::Session, Stage::Descriptors, Stage::Folder, Stage::Gate]
             .into_iter()
             .find(|s| *s as u8 == byte)
             .unwrap_or(Stage::Exec)
@@ -112,7 +116,7 @@ impl Stage {
 }
 
 /// What the sweep found.
-#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct GoneReport {
     /// `waitpid` said that there is nobody left.
     pub confirmed: bool,
@@ -128,8 +132,12 @@ pub(super) struct GoneReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Abilities {
     pub pid_namespace: Option<String>,
+    /// A PID namespace comes with a user namespace here.
+    pub user_namespace: bool,
     pub fork_gate: Option<String>,
     pub subreaper: Option<String>,
+    /// Goes with the fork gate and is no tier of its own.
+    pub signal_scope: Option<String>,
 }
 
 /// A message as a line.
@@ -206,7 +214,9 @@ mod tests {
 
     #[test]
     fn stages_survive_as_bytes() {
-        for stage in [Stage::Fork, Stage::Session, Stage::Descriptors, Stage::Folder, Stage::Exec] {
+        for stage in
+            [Stage::Fork, Stage::Namespace, Stage::Session, Stage::Descriptors, Stage::Folder, Stage::Gate, Stage::Exec]
+        {
             assert_eq!(Stage::from_byte(stage as u8), stage);
         }
     }

@@ -213,7 +213,7 @@ impl Run<'_> {
     async fn hear(&mut self, message: Option<Result<FromWarden, String>>) {
         let facts = &mut self.facts;
         match message {
-            Some(Ok(FromWarden::Started { .. })) => {
+            Some(Ok(FromWarden::Started)) => {
                 facts.started = true;
                 if facts.cause.is_none() {
                     self.times.give_up_at = None;

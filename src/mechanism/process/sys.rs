@@ -2,11 +2,15 @@
 //! why what it does is sound. Policy of any kind lives elsewhere.
 #![allow(unsafe_code)]
 
-use std::io;
+use std::{
+    io,
+    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+};
 
 use super::LeaderStatus;
 
-/// Forks. The child runs `child` and then ends with code 127; the parent gets the child's process id.
+/// Forks. The child runs `child` and then ends with code 127, also when `child` panics; the parent gets the child's
+/// process id.
 ///
 /// Only for the warden, which has one thread: then the child is a whole copy of the process, no lock can be held by a
 /// thread that is not there, and ordinary code may run in it.
@@ -14,12 +18,27 @@ pub(super) fn fork(child: impl FnOnce()) -> io::Result<i32> {
     // SAFETY: the caller is single-threaded (see above), so the child may do what the parent may.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
-        0 => {
-            child();
-            exit_now(127)
-        }
+        0 => run_and_exit(child),
         pid => Ok(pid),
     }
+}
+
+/// Like [`fork`], with the child in new namespaces: `namespaces` is a set of `CLONE_NEW*` flags.
+pub(super) fn fork_into(namespaces: i32, child: impl FnOnce()) -> io::Result<i32> {
+    let flags = libc::c_long::from(namespaces | libc::SIGCHLD);
+    // SAFETY: without CLONE_VM and without a stack this is a fork: the child goes on here, on its copy of everything.
+    // What the C library would do around its own fork is about other threads, and there are none (see `fork`).
+    match unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => run_and_exit(child),
+        pid => i32::try_from(pid).map_err(io::Error::other),
+    }
+}
+
+/// A panic must not unwind into what the parent was doing: the child would go on as a second parent.
+fn run_and_exit(child: impl FnOnce()) -> ! {
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
+    exit_now(127)
 }
 
 /// Ends the process at once, without running what was registered for an ordinary exit.
@@ -114,6 +133,32 @@ pub(super) fn close_on_exec_from(first: i32) -> io::Result<()> {
     Ok(())
 }
 
+/// Closes every descriptor from 3 on but those in `keep`.
+///
+/// Only for a child that was just forked and never drops what its parent owned: in it nobody else uses the descriptors.
+pub(super) fn close_all_but(keep: &mut [i32]) {
+    keep.sort_unstable();
+    let mut from = 3u32;
+    for kept in keep.iter().filter_map(|&fd| u32::try_from(fd).ok()).filter(|&fd| fd >= 3) {
+        close_between(from, kept.wrapping_sub(1));
+        from = kept + 1;
+    }
+    close_between(from, u32::MAX);
+}
+
+fn close_between(first: u32, last: u32) {
+    // SAFETY: see `close_all_but`; an empty range answers with an error and closes nothing.
+    if first > last || unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } == 0 {
+        return;
+    }
+    for fd in
+        i32::try_from(first).unwrap_or(i32::MAX)..=i32::try_from(last).unwrap_or(i32::MAX).min(highest_descriptor())
+    {
+        // SAFETY: as above.
+        unsafe { libc::close(fd) };
+    }
+}
+
 fn highest_descriptor() -> i32 {
     // SAFETY: has no preconditions.
     match unsafe { libc::sysconf(libc::_SC_OPEN_MAX) } {
@@ -205,7 +250,6 @@ pub(super) fn go_along() {
 /// The descriptor with this number as a file, when it is open. The caller must be the program that it was handed to by
 /// number, and must ask once: the file closes it.
 pub(super) fn handed_down(number: i32) -> Option<std::fs::File> {
-    use std::os::fd::FromRawFd as _;
     // SAFETY: fcntl only looks; the number was made for this process by the warden that became it, so nobody else in it
     // owns the descriptor.
     unsafe {
@@ -213,5 +257,47 @@ pub(super) fn handed_down(number: i32) -> Option<std::fs::File> {
             return None;
         }
         Some(std::fs::File::from_raw_fd(number))
+    }
+}
+
+/// Puts a seccomp filter in force for this thread and what comes of it, and gives the descriptor that hears of the calls
+/// which the filter answers with a notification. Needs `no_new_privs` to be set.
+pub(super) fn seccomp_listener(filter: &mut [libc::sock_filter]) -> io::Result<OwnedFd> {
+    let len = libc::c_ushort::try_from(filter.len()).map_err(io::Error::other)?;
+    let program = libc::sock_fprog { len, filter: filter.as_mut_ptr() };
+    let install = |flags: libc::c_ulong| {
+        // SAFETY: the program points to `len` instructions that live until after the call, which copies and checks them.
+        let fd = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &program) };
+        i32::try_from(fd).ok().filter(|&fd| fd >= 0).ok_or_else(io::Error::last_os_error)
+    };
+    // A call that was heard of is better not interrupted by signals; kernels before 5.19 can't promise that.
+    let fd = install(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+        .or_else(|_| install(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER))?;
+    // SAFETY: the kernel just made it for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Lets one call that waits at this seccomp listener go on. To be asked when the listener is readable, else it waits.
+/// `Ok(false)`: the caller died meanwhile.
+pub(super) fn let_pass(listener: BorrowedFd<'_>) -> io::Result<bool> {
+    // SAFETY: plain data for which all zeroes is a valid value, and what the kernel wants to see.
+    let mut call: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is valid for the call and of the size that the number of the request says.
+    if unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &mut call) } != 0 {
+        return dead_or(io::Error::last_os_error());
+    }
+    let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
+    let answer = libc::seccomp_notif_resp { id: call.id, val: 0, error: 0, flags };
+    // SAFETY: as above.
+    if unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &answer) } != 0 {
+        return dead_or(io::Error::last_os_error());
+    }
+    Ok(true)
+}
+
+fn dead_or(error: io::Error) -> io::Result<bool> {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::EINTR | libc::EINPROGRESS) => Ok(false),
+        _ => Err(error),
     }
 }

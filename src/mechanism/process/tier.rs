@@ -8,15 +8,39 @@ use serde::{Deserialize, Serialize};
 
 use super::{ProcessError, protocol::Abilities};
 
-/// The tiers, best first.
+/// The tiers, best first. Each one that works is better at ending everything, and each one takes something from the
+/// commands; [`TierReport::remarks`] says what, and a tier that takes less can be forced.
+///
+/// | | escapes | can a command hurt its warden | what a command can't do |
+/// |---|---|---|---|
+/// | PID namespace | nobody | no, it can't name it | see or signal processes outside |
+/// | the same, not root | nobody | no | the same, and gain rights by a set-user-id bit |
+/// | fork gate | nobody | not where there is the signal scope | gain rights by a set-user-id bit |
+/// | subreaper | nobody who can be outrun | yes: reported, never confirmed | – |
+/// | process group | whoever leaves the group | yes | – |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
     /// Each command in its own PID namespace: the kernel ends all of it at once, and it can't see its warden.
+    ///
+    /// Inside, `/proc` shows the command's own processes only, with numbers of their own; all other mounts are as
+    /// outside. So a command can't `kill` a server that the user runs, and a file with the number of a process outside
+    /// means nothing to it; sockets (an agent for keys, a container daemon) work as ever. Without root there is a user
+    /// namespace around it in which only the user and its group are known: the permissions stay, other people's files
+    /// show as nobody's, and `sudo`, `su`, `fusermount` or rootless containers with more than one user don't work. A
+    /// program that makes namespaces itself (`unshare`, bubblewrap, lunation) can do so inside.
+    ///
+    /// A command that is root can leave anything that is not a virtual machine, if it wants to; what holds here against
+    /// every process that it *leaves behind*, holds against root too.
     PidNamespace,
-    /// Subreaper with a gate on fork that can be closed.
+    /// Subreaper with a gate on fork that can be closed, and the Landlock scope of signals where the kernel has it
+    /// (then a command can signal its own processes only).
+    ///
+    /// The gate needs `no_new_privs`: programs with a set-user-id bit, like `sudo`, gain nothing from it. One gate can't
+    /// be put into another: lunation inside an agent of lunation takes another tier then.
     ForkGate,
-    /// Every orphan comes to the warden, which kills until `waitpid` says that nobody is left.
+    /// Every orphan comes to the warden, which kills until `waitpid` says that nobody is left. Commands can do all that
+    /// their user can, which includes killing their warden.
     Subreaper,
     /// Only the process group: what leaves the group escapes, and an end is never confirmed.
     ProcessGroup,
@@ -53,6 +77,8 @@ pub struct TierReport {
     pub tier: Tier,
     /// One line for each better tier: its name and the reason.
     pub why_not_better: Vec<String>,
+    /// What commands can't do at this tier, and what the tier can't promise; one line each.
+    pub remarks: Vec<String>,
 }
 
 /// The best tier that the probe showed, or the forced one.
@@ -66,7 +92,7 @@ pub(super) fn choose(abilities: &Abilities, forced: Option<Tier>) -> Result<Tier
     ] {
         let asked = forced.is_none_or(|f| f == tier);
         match reason {
-            None if asked => return Ok(TierReport { tier, why_not_better }),
+            None if asked => return Ok(TierReport { tier, why_not_better, remarks: remarks(tier, abilities) }),
             None => why_not_better.push(format!("{tier}: works here, but another tier was asked for")),
             Some(why) if forced == Some(tier) => {
                 return Err(ProcessError::TierUnavailable { tier, why: why.clone() });
@@ -74,7 +100,32 @@ pub(super) fn choose(abilities: &Abilities, forced: Option<Tier>) -> Result<Tier
             Some(why) => why_not_better.push(format!("{tier}: {why}")),
         }
     }
-    Ok(TierReport { tier: Tier::ProcessGroup, why_not_better })
+    Ok(TierReport { tier: Tier::ProcessGroup, why_not_better, remarks: remarks(Tier::ProcessGroup, abilities) })
+}
+
+fn remarks(tier: Tier, abilities: &Abilities) -> Vec<String> {
+    const NO_GAIN: &str = "programs with a set-user-id bit (sudo) gain no rights in commands";
+    const KILLABLE: &str = "a command can kill its warden, which is found out and never taken for an end";
+    let lines: Vec<String> = match tier {
+        Tier::PidNamespace => {
+            let inside = "commands see and signal their own processes only".to_owned();
+            let mapped = "other people's files show as nobody's in commands, with the same permissions";
+            let more = [NO_GAIN, mapped].into_iter().filter(|_| abilities.user_namespace).map(str::to_owned);
+            std::iter::once(inside).chain(more).collect()
+        }
+        Tier::ForkGate => {
+            let scope = match &abilities.signal_scope {
+                None => "commands can signal their own processes only".to_owned(),
+                Some(why) => format!("{KILLABLE} ({why})"),
+            };
+            vec![NO_GAIN.to_owned(), scope]
+        }
+        Tier::Subreaper => vec![KILLABLE.to_owned()],
+        Tier::ProcessGroup => {
+            vec!["processes that leave the group of their command escape, and no end is confirmed".to_owned()]
+        }
+    };
+    lines
 }
 
 #[cfg(test)]
@@ -82,14 +133,20 @@ mod tests {
     use super::*;
 
     fn only_subreaper() -> Abilities {
-        Abilities { pid_namespace: Some("denied".into()), fork_gate: Some("not built".into()), subreaper: None }
+        Abilities {
+            pid_namespace: Some("denied".into()),
+            user_namespace: true,
+            fork_gate: Some("too old".into()),
+            subreaper: None,
+            signal_scope: Some("too old".into()),
+        }
     }
 
     #[test]
     fn the_best_tier_that_works_is_taken_and_better_ones_are_explained() {
         let report = choose(&only_subreaper(), None).unwrap();
         assert_eq!(report.tier, Tier::Subreaper);
-        assert_eq!(report.why_not_better, ["pid_namespace: denied", "fork_gate: not built"]);
+        assert_eq!(report.why_not_better, ["pid_namespace: denied", "fork_gate: too old"]);
     }
 
     #[test]
@@ -103,6 +160,17 @@ mod tests {
         let report = choose(&only_subreaper(), Some(Tier::ProcessGroup)).unwrap();
         assert_eq!(report.tier, Tier::ProcessGroup);
         assert!(report.why_not_better[2].contains("asked for"));
+    }
+
+    #[test]
+    fn what_a_tier_takes_from_commands_is_said() {
+        let all = Abilities { pid_namespace: None, fork_gate: None, signal_scope: None, ..only_subreaper() };
+        let remarks = |abilities: &Abilities, tier| choose(abilities, Some(tier)).unwrap().remarks.join("; ");
+        assert!(remarks(&all, Tier::PidNamespace).contains("sudo"));
+        assert!(!remarks(&Abilities { user_namespace: false, ..all.clone() }, Tier::PidNamespace).contains("sudo"));
+        assert!(!remarks(&all, Tier::ForkGate).contains("can kill its warden"));
+        let unscoped = Abilities { signal_scope: Some("too old".into()), ..all.clone() };
+        assert!(remarks(&unscoped, Tier::ForkGate).contains("can kill its warden, which is found out and never taken"));
     }
 
     #[test]

@@ -114,6 +114,9 @@ fn tell(report: &Report, out: &mut Output) -> anyhow::Result<()> {
     for why in &report.tier.why_not_better {
         out.line(&format!("  not {}", clean(why)))?;
     }
+    for remark in &report.tier.remarks {
+        out.line(&format!("  {}", clean(remark)))?;
+    }
     let mut table = Table::new(["program", "version", "where"]);
     for tool in report.tools.iter().chain(&report.agents) {
         table.row(row(tool));

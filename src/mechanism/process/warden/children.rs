@@ -2,7 +2,7 @@
 
 use std::{fs, io, io::Read};
 
-use super::super::LeftBehind;
+use super::super::{LeftBehind, protocol::MOST_NAMES};
 
 /// Lists the direct children of this process.
 pub(super) struct OwnChildren {
@@ -27,11 +27,7 @@ impl OwnChildren {
         }
         self.buffer.clear();
         fs::File::open(LIST)?.read_to_end(&mut self.buffer)?;
-        Ok(self
-            .buffer
-            .split(|b| !b.is_ascii_digit())
-            .filter_map(|digits| std::str::from_utf8(digits).ok()?.parse().ok())
-            .collect())
+        Ok(numbers(&self.buffer).collect())
     }
 
     fn scan_all(&mut self) -> io::Result<Vec<i32>> {
@@ -47,6 +43,29 @@ impl OwnChildren {
         }
         Ok(children)
     }
+}
+
+/// The most processes that are counted below another one.
+const MOST_COUNTED: usize = 100_000;
+
+/// How many processes are below that one, and the names of some. Only a look: they may come and go meanwhile.
+pub(super) fn descendants_of(pid: i32) -> (u64, Vec<LeftBehind>) {
+    let mut found = vec![pid];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next).filter(|_| found.len() < MOST_COUNTED) {
+        next += 1;
+        // One that ended meanwhile has no children to show.
+        let Ok(tasks) = fs::read_dir(format!("/proc/{parent}/task")) else { continue };
+        for task in tasks.flatten() {
+            found.extend(numbers(&fs::read(task.path().join("children")).unwrap_or_default()));
+        }
+    }
+    let below = &found[1..];
+    (below.len() as u64, below.iter().take(MOST_NAMES).map(|&pid| describe(pid)).collect())
+}
+
+fn numbers(text: &[u8]) -> impl Iterator<Item = i32> {
+    text.split(|b| !b.is_ascii_digit()).filter_map(|digits| std::str::from_utf8(digits).ok()?.parse().ok())
 }
 
 /// The parent's id in the text of `/proc/<pid>/stat`. The name before it is chosen by the process and may hold
@@ -92,5 +111,25 @@ mod tests {
         assert!(listed.contains(&pid), "{pid} is not in {listed:?}");
         assert!(scanned.contains(&pid), "{pid} is not in {scanned:?}");
         assert_ne!(describe(std::process::id() as i32).name, "?");
+    }
+
+    #[test]
+    fn grandchildren_are_counted() {
+        // The shell stays the parent of both, for it has something to do afterwards.
+        let mut child = std::process::Command::new("sh").args(["-c", "sleep 30 & sleep 30; :"]).spawn().unwrap();
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        let (mut count, mut names) = (0, Vec::new());
+        while count < 2 && std::time::Instant::now() < until {
+            (count, names) = descendants_of(child.id() as i32);
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        let pids: Vec<i32> = names.iter().map(|n| n.pid).collect();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for pid in pids {
+            // Orphans by now, and nobody has reaped them: the sleeps of the shell above.
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
+        }
+        assert_eq!(count, 2);
     }
 }

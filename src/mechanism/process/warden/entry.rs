@@ -44,8 +44,10 @@ fn enter(same_version: bool) -> i32 {
     // Harmless when only the thread of the host that started us ends, and wakes us when somebody stopped us before the
     // host died, so that we see the end of the socket.
     let woken = prctl::set_pdeathsig(Signal::SIGCONT).map_err(|error| format!("no parent-death signal ({error})"));
+    // What a command of the same user could read or change here would be the proof itself.
+    let closed = prctl::set_dumpable(false).map_err(|error| format!("it can't be shut to others ({error})"));
     let _ = std::env::set_current_dir("/");
-    let ready = subreaper.clone().and(woken);
+    let ready = subreaper.clone().and(woken).and(closed);
 
     let Some(descriptors) = control.take_descriptors() else { return USELESS };
     match control.first_message() {

@@ -6,7 +6,7 @@ use std::{
     fs::File,
     io::{self, Read, Write},
     os::{
-        fd::OwnedFd,
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
         unix::ffi::{OsStrExt, OsStringExt},
     },
 };
@@ -14,7 +14,7 @@ use std::{
 use nix::{
     errno::Errno,
     sys::{prctl, signal::Signal},
-    unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, execve, getpid, getppid, setsid},
+    unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, execve, getppid, setsid},
 };
 
 use super::super::{
@@ -31,9 +31,8 @@ pub(super) struct Standard {
 
 /// A leader that was forked and has not reported yet.
 pub(super) struct Starting {
-    pub pid: i32,
     /// Gets five bytes (stage and error number) when the start failed, and ends with nothing when exec succeeded.
-    pub report: File,
+    report: File,
 }
 
 impl Starting {
@@ -47,59 +46,86 @@ impl Starting {
     }
 }
 
-/// Everything that exec needs, made before the fork.
-struct Image {
+impl AsFd for Starting {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.report.as_fd()
+    }
+}
+
+/// Everything that the leader needs, made before the fork.
+pub(super) struct Launch {
     program: CString,
     argv: Vec<CString>,
     env: Vec<CString>,
     cwd: CString,
+    standard: Standard,
+    report: File,
 }
 
-/// Forks the leader. The standard descriptors of the command are closed in this process when it returns.
-pub(super) fn start(order: &Order, standard: Standard) -> Result<Starting, (Stage, i32)> {
-    let image = Image {
-        program: c_string(&order.program)?,
-        argv: order.argv.iter().map(c_string).collect::<Result<_, _>>()?,
-        env: order.env.iter().map(c_string).collect::<Result<_, _>>()?,
-        cwd: c_string(&order.cwd)?,
-    };
-    let (reader, writer) = io::pipe().map_err(|error| (Stage::Descriptors, errno(&error)))?;
-    let warden = getpid();
-    let pid = sys::fork(|| become_leader(warden, &image, &standard, &mut File::from(OwnedFd::from(writer))))
-        .map_err(|error| (Stage::Fork, errno(&error)))?;
-    Ok(Starting { pid, report: File::from(OwnedFd::from(reader)) })
-}
-
-fn become_leader(warden: Pid, image: &Image, standard: &Standard, report: &mut File) {
-    let Err((stage, errno)) = try_become_leader(warden, image, standard);
-    let mut bytes = vec![stage as u8];
-    bytes.extend(errno.to_ne_bytes());
-    // If even this fails, the end of this process without a report is still an end that the warden sees.
-    let _ = report.write_all(&bytes);
-}
-
-fn try_become_leader(warden: Pid, image: &Image, standard: &Standard) -> Result<Infallible, (Stage, i32)> {
-    let at = |stage: Stage| move |errno: Errno| (stage, errno as i32);
-    setsid().map_err(at(Stage::Session))?;
-    // The warden has one thread, so this is the death of the process. A second line: the proof is the warden's.
-    prctl::set_pdeathsig(Signal::SIGKILL).map_err(at(Stage::Session))?;
-    if getppid() != warden {
-        sys::exit_now(127);
+impl Launch {
+    /// Prepares what the order says.
+    pub(super) fn new(order: &Order, standard: Standard) -> Result<(Launch, Starting), (Stage, i32)> {
+        let (reader, writer) = io::pipe().map_err(|error| (Stage::Descriptors, errno(&error)))?;
+        let launch = Launch {
+            program: c_string(&order.program)?,
+            argv: order.argv.iter().map(c_string).collect::<Result<_, _>>()?,
+            env: order.env.iter().map(c_string).collect::<Result<_, _>>()?,
+            cwd: c_string(&order.cwd)?,
+            standard,
+            report: File::from(OwnedFd::from(writer)),
+        };
+        Ok((launch, Starting { report: File::from(OwnedFd::from(reader)) }))
     }
-    dup2_stdin(&standard.stdin).map_err(at(Stage::Descriptors))?;
-    dup2_stdout(&standard.stdout).map_err(at(Stage::Descriptors))?;
-    dup2_stderr(&standard.stderr).map_err(at(Stage::Descriptors))?;
-    sys::close_on_exec_from(3).map_err(|error| (Stage::Descriptors, errno(&error)))?;
-    chdir(image.cwd.as_c_str()).map_err(at(Stage::Folder))?;
-    sys::reset_signals();
-    execve(&image.program, &image.argv, &image.env).map_err(at(Stage::Exec))
+
+    /// The descriptors that must stay open until the leader has them.
+    pub(super) fn descriptors(&self) -> [i32; 4] {
+        let Standard { stdin, stdout, stderr } = &self.standard;
+        [stdin.as_raw_fd(), stdout.as_raw_fd(), stderr.as_raw_fd(), self.report.as_raw_fd()]
+    }
+
+    /// Goes on as the leader, in a child of `parent`; comes back only when that failed and was reported. `restrict` is
+    /// the last step before exec.
+    pub(super) fn become_leader(&mut self, parent: Pid, restrict: impl FnOnce() -> io::Result<()>) {
+        let Err((stage, errno)) = self.try_become_leader(parent, restrict);
+        self.failed(stage, errno);
+    }
+
+    /// Reports that the start failed.
+    pub(super) fn failed(&mut self, stage: Stage, errno: i32) {
+        let mut bytes = vec![stage as u8];
+        bytes.extend(errno.to_ne_bytes());
+        // If even this fails, the end of this process without a report is still an end that the warden sees.
+        let _ = self.report.write_all(&bytes);
+    }
+
+    fn try_become_leader(
+        &self,
+        parent: Pid,
+        restrict: impl FnOnce() -> io::Result<()>,
+    ) -> Result<Infallible, (Stage, i32)> {
+        let at = |stage: Stage| move |errno: Errno| (stage, errno as i32);
+        setsid().map_err(at(Stage::Session))?;
+        // The parent has one thread, so this is the death of the process. A second line: the proof is the warden's.
+        prctl::set_pdeathsig(Signal::SIGKILL).map_err(at(Stage::Session))?;
+        if getppid() != parent {
+            sys::exit_now(127);
+        }
+        dup2_stdin(&self.standard.stdin).map_err(at(Stage::Descriptors))?;
+        dup2_stdout(&self.standard.stdout).map_err(at(Stage::Descriptors))?;
+        dup2_stderr(&self.standard.stderr).map_err(at(Stage::Descriptors))?;
+        sys::close_on_exec_from(3).map_err(|error| (Stage::Descriptors, errno(&error)))?;
+        chdir(self.cwd.as_c_str()).map_err(at(Stage::Folder))?;
+        sys::reset_signals();
+        restrict().map_err(|error| (Stage::Gate, errno(&error)))?;
+        execve(&self.program, &self.argv, &self.env).map_err(at(Stage::Exec))
+    }
 }
 
 fn c_string(text: &OsString) -> Result<CString, (Stage, i32)> {
     CString::new(text.as_bytes()).map_err(|_| (Stage::Exec, libc::EINVAL))
 }
 
-fn errno(error: &io::Error) -> i32 {
+pub(super) fn errno(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(libc::EIO)
 }
 

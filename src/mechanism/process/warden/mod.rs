@@ -6,12 +6,16 @@
 
 mod children;
 mod control;
+mod descendants;
 mod entry;
+mod gate;
 mod leader;
 mod muster;
 pub(super) use muster::HOLD_VARIABLE;
+mod namespace;
 mod probe;
 mod sweep;
+mod tree;
 mod watch;
 
 pub use entry::enter_warden_if_asked;

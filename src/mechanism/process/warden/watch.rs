@@ -2,16 +2,13 @@
 
 use std::{
     any::Any,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     time::{Duration, Instant},
 };
 
-use nix::{
-    sys::{
-        signal::{SigSet, Signal, killpg},
-        signalfd::{SfdFlags, SignalFd},
-    },
-    unistd::Pid,
+use nix::sys::{
+    signal::{SigSet, Signal},
+    signalfd::{SfdFlags, SignalFd},
 };
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -21,14 +18,16 @@ use rustix::{
 use super::{
     super::{
         LeaderStatus, Tier,
-        protocol::{FromWarden, GoneReport, Order, SWEEP_BOUND, ToWarden},
-        sys::{self, Found},
+        protocol::{FromWarden, GoneReport, Order, SWEEP_BOUND, Stage, ToWarden},
+        sys,
     },
-    children::OwnChildren,
     control::Control,
-    leader::{self, Standard, Starting},
+    descendants::Descendants,
+    leader::{Launch, Standard, Starting},
     muster::Muster,
-    sweep::{MOST_REAPED_AT_ONCE, Round, Sweep},
+    namespace::Namespace,
+    sweep::Round,
+    tree::{News, Tree},
 };
 
 /// The end was not confirmed within the bound.
@@ -54,7 +53,8 @@ enum Phase {
 pub(super) struct Watch {
     control: Control,
     signals: SignalFd,
-    leader: Option<i32>,
+    /// `None` when the start failed before there was any process.
+    tree: Option<Box<dyn Tree>>,
     leader_status: Option<LeaderStatus>,
     phase: Phase,
     /// When TERM was sent: the moment of the sweep.
@@ -62,8 +62,6 @@ pub(super) struct Watch {
     late: Duration,
     /// Children may have ended that the last look did not come to.
     busy: bool,
-    tier: Tier,
-    children: OwnChildren,
     muster: Muster,
 }
 
@@ -82,9 +80,6 @@ impl Watch {
         let Some(muster) = Muster::new(&order, descriptors) else {
             return Err(refuse("the descriptors of the host's death did not arrive"));
         };
-        if !matches!(order.tier, Tier::Subreaper | Tier::ProcessGroup) {
-            return Err(refuse(&format!("it does not know the tier {}", order.tier)));
-        }
         if order.tier == Tier::ProcessGroup && nix::sys::prctl::set_child_subreaper(false).is_err() {
             return Err(refuse("the kernel refused to change the subreaper"));
         }
@@ -92,19 +87,17 @@ impl Watch {
         let mut watch = Watch {
             control,
             signals,
-            leader: None,
+            tree: None,
             leader_status: None,
             phase: Phase::Sweep { late: false },
             kill_at: None,
             late: Duration::from_millis(order.late_ms),
             busy: false,
-            tier: order.tier,
-            children: OwnChildren::new(),
             muster,
         };
-        match leader::start(&order, Standard { stdin, stdout, stderr }) {
-            Ok(starting) => {
-                watch.leader = Some(starting.pid);
+        match start(&order, Standard { stdin, stdout, stderr }) {
+            Ok((tree, starting)) => {
+                watch.tree = Some(tree);
                 watch.phase = Phase::Starting(starting);
             }
             Err((stage, errno)) => watch.control.say(&FromWarden::NotStarted { stage, errno }),
@@ -118,7 +111,9 @@ impl Watch {
             if let Phase::Sweep { late } = self.phase {
                 break late;
             }
-            self.wait();
+            if !self.wait() {
+                continue;
+            }
             // An end by itself is noticed before an order to end it.
             self.hear_of_exec();
             self.look_at_children();
@@ -137,21 +132,37 @@ impl Watch {
         self.sweep()
     }
 
-    fn wait(&mut self) {
+    /// Waits until there is something to do; false when all that was done already.
+    fn wait(&mut self) -> bool {
         let until = match &self.phase {
             Phase::Ended { sweep_at } => Some(*sweep_at),
             _ => self.kill_at,
         };
         let limit = until.map(|at| at.saturating_duration_since(Instant::now()));
         let limit = if std::mem::take(&mut self.busy) { Some(Duration::ZERO) } else { limit }.map(timespec);
-        let signals = self.signals.as_fd();
-        let mut fds = vec![PollFd::new(&self.control, PollFlags::IN), PollFd::from_borrowed_fd(signals, PollFlags::IN)];
+        let ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        let mut fds = vec![
+            PollFd::new(&self.control, PollFlags::IN),
+            PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
+        ];
         if let Phase::Starting(starting) = &self.phase {
-            fds.push(PollFd::new(&starting.report, PollFlags::IN));
+            fds.push(PollFd::new(starting, PollFlags::IN));
         }
+        let others = fds.len();
+        fds.extend(
+            self.tree.as_ref().and_then(|tree| tree.also()).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
+        );
         // An interrupted or failed poll is a look around too early, no more.
-        let _ = poll(&mut fds, limit.as_ref());
-        while let Ok(Some(_)) = self.signals.read_signal() {}
+        let polled = poll(&mut fds, limit.as_ref());
+        let (signal, also) = (ready(&fds[1]), fds.get(others).is_some_and(ready));
+        let only_also = also && !fds[..others].iter().any(ready);
+        drop(fds);
+        if signal || polled.is_err() {
+            while let Ok(Some(_)) = self.signals.read_signal() {}
+        }
+        let Some(tree) = self.tree.as_mut().filter(|_| also) else { return true };
+        // A gate is asked thousands of times a second by a program that forks a lot: the rest can wait meanwhile.
+        !tree.attend() || !only_also || until.is_some_and(|at| at <= Instant::now())
     }
 
     fn obey(&mut self) {
@@ -186,16 +197,14 @@ impl Watch {
     fn stop(&mut self, grace: Duration) {
         let at = Instant::now() + grace;
         self.kill_at = Some(self.kill_at.map_or(at, |before| before.min(at)));
-        if let (Some(leader), Phase::Starting(_) | Phase::Running) = (self.leader, &self.phase) {
-            // Unreaped, so the group is the leader's. Fails only when nobody in it can be signalled; then KILL follows.
-            let _ = killpg(Pid::from_raw(leader), Signal::SIGTERM);
-            let _ = killpg(Pid::from_raw(leader), Signal::SIGCONT);
+        if let (Some(tree), Phase::Starting(_) | Phase::Running) = (&mut self.tree, &self.phase) {
+            tree.term();
         }
     }
 
     fn hear_of_exec(&mut self) {
         let Phase::Starting(starting) = &mut self.phase else { return };
-        let mut fds = [PollFd::new(&starting.report, PollFlags::IN)];
+        let mut fds = [PollFd::new(starting, PollFlags::IN)];
         if !matches!(poll(&mut fds, Some(&timespec(Duration::ZERO))), Ok(n) if n > 0) {
             return;
         }
@@ -205,32 +214,28 @@ impl Watch {
                 self.phase = Phase::Sweep { late: false };
             }
             None => {
-                self.control.say(&FromWarden::Started { leader: starting.pid });
+                self.control.say(&FromWarden::Started);
                 self.phase = Phase::Running;
             }
         }
     }
 
     fn look_at_children(&mut self) {
-        match self.phase {
-            Phase::Starting(_) | Phase::Running => self.reap_orphans_until_leader_ends(),
-            Phase::Ended { .. } => self.reap_orphans_beside_leader(),
-            Phase::Sweep { .. } => {}
+        let Some(tree) = &mut self.tree else { return };
+        if let Phase::Sweep { .. } = self.phase {
+            return;
         }
-    }
-
-    /// Reaps what came to us and ended, and notices the leader's end without reaping it.
-    fn reap_orphans_until_leader_ends(&mut self) {
-        for _ in 0..MOST_REAPED_AT_ONCE {
-            match sys::peek() {
-                Ok(Found::Ended(ended)) if Some(ended.pid) == self.leader => return self.leader_ended(ended.status),
-                Ok(Found::Ended(ended)) => drop(sys::reap(ended.pid)),
-                Ok(Found::NoneEnded) | Err(_) => return,
-                Ok(Found::NoChild) => return self.phase = Phase::Sweep { late: false },
+        match tree.look() {
+            News::Nothing => {}
+            News::More => self.busy = true,
+            News::LeaderEnded(status) => self.leader_ended(status),
+            News::Alone => self.phase = Phase::Sweep { late: false },
+            News::Nobody => {
+                // Before the sweep, which would begin with words about an end: was it ever running?
+                self.hear_of_exec();
+                self.phase = Phase::Sweep { late: false };
             }
         }
-        // There may be more, and their signals were already taken: come back at once, after a look at the socket.
-        self.busy = true;
     }
 
     fn leader_ended(&mut self, status: LeaderStatus) {
@@ -245,23 +250,7 @@ impl Watch {
         self.control.say(&FromWarden::LeaderEnded { status, asked: self.kill_at.is_some() });
         let late = Instant::now() + self.late;
         self.phase = Phase::Ended { sweep_at: self.kill_at.map_or(late, |at| at.min(late)) };
-        self.reap_orphans_beside_leader();
-    }
-
-    /// Reaps others than the leader, and goes on to the sweep when nobody else is listed.
-    fn reap_orphans_beside_leader(&mut self) {
-        // Without the subreaper the others are not our children; the host tells when their pipes are closed.
-        if self.tier == Tier::ProcessGroup {
-            return;
-        }
-        let Ok(children) = self.children.list() else { return };
-        let mut others = false;
-        for pid in children.into_iter().filter(|pid| Some(*pid) != self.leader).take(MOST_REAPED_AT_ONCE) {
-            others |= !matches!(sys::reap(pid), Ok(Found::Ended(_)));
-        }
-        if !others {
-            self.phase = Phase::Sweep { late: false };
-        }
+        self.look_at_children();
     }
 
     fn look_at_clock(&mut self) {
@@ -277,18 +266,20 @@ impl Watch {
 
     /// Sweeps until the proof or the bound, tells the host, and in the second case goes on for a while.
     fn sweep(&mut self) -> i32 {
-        let children = std::mem::replace(&mut self.children, OwnChildren::new());
-        let mut sweep = Sweep::new(children, self.leader);
+        let Some(mut tree) = self.tree.take() else {
+            self.control.say(&FromWarden::Gone(GoneReport { confirmed: true, ..GoneReport::default() }));
+            return 0;
+        };
         let began = Instant::now();
         let mut told = false;
         let proven = loop {
-            match sweep.round() {
+            match tree.round(self.control.host_gone()) {
                 Round::Nobody => break true,
                 // Once the end can't be confirmed any more, there is no hurry that would be worth a processor.
-                Round::Again(pause) => self.rest(if told { pause.max(UNHURRIED) } else { pause }),
+                Round::Again(pause) => self.rest(tree.also(), if told { pause.max(UNHURRIED) } else { pause }),
             }
             if began.elapsed() > SWEEP_BOUND && !told {
-                self.tell(&mut sweep, false);
+                self.tell(&mut *tree, false);
                 told = true;
             }
             if began.elapsed() > SWEEP_BOUND + STUBBORN {
@@ -296,7 +287,7 @@ impl Watch {
             }
         };
         if !told {
-            self.tell(&mut sweep, proven);
+            self.tell(&mut *tree, proven);
         }
         sys::go_along();
         self.muster.finish();
@@ -304,10 +295,11 @@ impl Watch {
     }
 
     /// Sleeps until a child ends or the time is over (not at all for zero), still noticing the end of the host.
-    fn rest(&mut self, pause: Duration) {
+    fn rest(&mut self, also: Option<BorrowedFd<'_>>, pause: Duration) {
         if !pause.is_zero() {
-            let signals = self.signals.as_fd();
-            let _ = poll(&mut [PollFd::from_borrowed_fd(signals, PollFlags::IN)], Some(&timespec(pause)));
+            let mut fds = vec![PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN)];
+            fds.extend(also.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+            let _ = poll(&mut fds, Some(&timespec(pause)));
             while let Ok(Some(_)) = self.signals.read_signal() {}
         }
         let said_farewell =
@@ -320,21 +312,30 @@ impl Watch {
         }
     }
 
-    fn tell(&mut self, sweep: &mut Sweep, proven: bool) {
+    fn tell(&mut self, tree: &mut dyn Tree, proven: bool) {
         if self.leader_status.is_none()
-            && let Some(status) = sweep.leader_status()
+            && let Some(status) = tree.leader_status()
         {
             self.leader_status = Some(status);
             self.control.say(&FromWarden::LeaderEnded { status, asked: true });
         }
-        // Without the subreaper nobody comes to us, so having no child proves nothing.
-        let report = sweep.report(proven);
-        let confirmed = proven && self.tier != Tier::ProcessGroup;
-        self.control.say(&FromWarden::Gone(GoneReport { confirmed, ..report }));
+        self.control.say(&FromWarden::Gone(tree.report(proven)));
     }
 }
 
-fn child_signals() -> nix::Result<SignalFd> {
+/// Starts the leader as the tier wants it.
+fn start(order: &Order, standard: Standard) -> Result<(Box<dyn Tree>, Starting), (Stage, i32)> {
+    let (launch, starting) = Launch::new(order, standard)?;
+    let tree: Box<dyn Tree> = match order.tier {
+        Tier::PidNamespace => Box::new(Namespace::start(launch)?),
+        Tier::ForkGate => Box::new(Descendants::start_gated(launch)?),
+        Tier::Subreaper => Box::new(Descendants::start(launch, true)?),
+        Tier::ProcessGroup => Box::new(Descendants::start(launch, false)?),
+    };
+    Ok((tree, starting))
+}
+
+pub(super) fn child_signals() -> nix::Result<SignalFd> {
     let mut mask = SigSet::empty();
     mask.add(Signal::SIGCHLD);
     mask.thread_block()?;
