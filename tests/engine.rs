@@ -100,7 +100,7 @@ async fn a_regression_is_rolled_back_and_told_to_the_next_prompt() {
     let prompts = bench.world.prompts();
     assert!(prompts[0].starts_with("Fix it.\n"), "{}", prompts[0]);
     assert!(prompts[0].contains("1 failing") && !prompts[0].contains("rolled back"), "{}", prompts[0]);
-    assert!(prompts[1].contains("iteration 1 by agent (touched a) was rolled back: broke"), "{}", prompts[1]);
+    assert!(prompts[1].contains("iteration 1 by agent (touched a, 1 lines) was rolled back: "), "{}", prompts[1]);
     assert!(prompts[1].contains("1 failing"), "feedback is that of the tree as it is: {}", prompts[1]);
 }
 

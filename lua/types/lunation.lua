@@ -235,10 +235,20 @@
 ---@field cwd? string folder to run in, relative to the root
 ---@field env? table<string, string> added to the environment
 
+---Data of a prompt, marked as data. It goes where {{name}} stands in the file, else after it. The loop itself fills context, feedback, tried, window and notes; for those only max_bytes and keep are given. As in `plan = { file = "PLAN.md", max_bytes = "4KiB" }`.
+---@class (exact) lunation.Slot
+---@field text? string this text
+---@field file? string a file below the root, read before each iteration; a missing one is an empty slot
+---@field glob? string files below the root that match, each under its name
+---@field read? fun(o: lunation.Observation): string asked before each iteration
+---@field max_bytes lunation.Bytes hard cap; what is cut is told
+---@field keep? "head"|"tail"|"both" which end of overlong data is kept; default "both"
+
 ---A prompt from a file, read once; the file is fenced. As in `ln.prompt{ file = "PROMPT.md" }`.
 ---@class (exact) lunation.PromptOpts
 ---@field file string beside the script, or else relative to the root
 ---@field max_bytes? lunation.Bytes refuse a file that is longer
+---@field slots? table<string, lunation.Slot> data by names
 
 ---At least this many. As in `strategy = { n_of = 2 }`.
 ---@class (exact) lunation.NOf

@@ -8,16 +8,14 @@ use std::time::Duration;
 
 use super::diagnosis;
 use super::error::EngineError;
+use super::prompting;
 use super::session::Session;
 use crate::journal::Event;
 use crate::policy::{
-    AgentSpec, BreakerKind, Decision, LoopSpec, Observation, Outcome, Policy, PromptSource, Reason, Sense, Slot,
-    TurnSummary, Verdict, cap_feedback, read_prompt, render_prompt, says_sentinel,
+    AgentSpec, BreakerKind, Decision, LoopSpec, Observation, Outcome, Policy, Reason, RenderedPrompt, Sense,
+    TurnSummary, Verdict, says_sentinel,
 };
 use crate::world::World;
-
-/// Bytes of the output of context commands that a prompt may show.
-const CONTEXT_BYTES: usize = 16 << 10;
 
 /// How a loop ended.
 #[derive(Debug, Clone)]
@@ -39,7 +37,7 @@ pub(super) async fn drive(
     spec: &LoopSpec,
     policy: &dyn Policy,
 ) -> Result<LoopEnd, EngineError> {
-    let context = gather_context(world, spec).await?;
+    let context = prompting::gather_context(world, spec).await?;
     if !spec.sensors.is_empty() {
         let baseline = session.baseline(&spec.sensors).await?;
         if let Some(end) = broken(&baseline) {
@@ -77,7 +75,7 @@ async fn one_iteration(
     let rung = session.governor.rung();
     let agent = &spec.agents[rung as usize - 1];
     session.announce(rung, agent)?;
-    let prompt = compose(session, spec, policy, context).await?;
+    let prompt = prompting::compose(session, spec, policy, context).await?;
     let turn = match take_turn(session, spec, agent, &prompt).await? {
         Ok(turn) => turn,
         Err(end) => {
@@ -123,49 +121,12 @@ async fn one_iteration(
     Ok(None)
 }
 
-async fn gather_context(world: &Arc<dyn World>, spec: &LoopSpec) -> Result<String, EngineError> {
-    let mut context = String::new();
-    let never = tokio_util::sync::CancellationToken::new();
-    for command in &spec.context {
-        let result = world.command(command, &never).await?;
-        context.push_str(&format!("$ {}\n{}{}", command.line.show(), result.stdout, result.stderr));
-        if !result.ok {
-            context.push_str(&format!("(exit code {})\n", result.code));
-        }
-    }
-    Ok(cap_feedback(&context, CONTEXT_BYTES, None))
-}
-
-async fn compose(
-    session: &mut Session,
-    spec: &LoopSpec,
-    policy: &dyn Policy,
-    context: &str,
-) -> Result<String, EngineError> {
-    let template = match &spec.prompt {
-        PromptSource::Text { template, .. } => template.clone(),
-        PromptSource::Function => {
-            let text = policy.prompt(&session.observe()).await?;
-            read_prompt("the prompt that the function returned", text.as_bytes())
-                .map_err(|error| EngineError::Misuse(error.to_string()))?
-        }
-    };
-    let slot = |name: &str, text: String, max_bytes| Slot { name: name.into(), text, max_bytes };
-    let slots = [
-        slot("context", context.to_owned(), CONTEXT_BYTES),
-        slot("feedback", session.governor.feedback(), spec.feedback_bytes),
-        slot("tried", session.governor.tried(), super::governor::TRIED_BYTES),
-        slot("notes", session.governor.take_notes(), super::governor::NOTES_BYTES),
-    ];
-    Ok(render_prompt(&template, &slots))
-}
-
 /// A turn of the agent; trouble of the provider before anything changed is waited out within the same iteration.
 async fn take_turn(
     session: &mut Session,
     spec: &LoopSpec,
     agent: &AgentSpec,
-    prompt: &str,
+    prompt: &RenderedPrompt,
 ) -> Result<Result<TurnSummary, LoopEnd>, EngineError> {
     loop {
         let turn = session.turn(agent, prompt).await?;

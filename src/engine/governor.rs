@@ -6,6 +6,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::tried::Tried;
+
 use crate::policy::{
     Breaker, BreakerKind, Budget, ChangeSummary, Decision, HistoryEntry, Observation, Outcome, Reading, Reason, Sense,
     TurnSummary, UsageTotals, cap_feedback,
@@ -15,6 +17,9 @@ use crate::policy::{
 const REMEMBERED: usize = 200;
 /// Bytes of negative knowledge that a prompt may show.
 pub(super) const TRIED_BYTES: usize = 4 << 10;
+/// Bytes of the last iterations that a prompt may show, and how many of them.
+pub(super) const WINDOW_BYTES: usize = 2 << 10;
+const WINDOW: usize = 10;
 /// Bytes of notes about fence, guard and time that a prompt may show.
 pub(super) const NOTES_BYTES: usize = 4 << 10;
 
@@ -83,7 +88,8 @@ pub struct Governor {
     thrash: u32,
     seen: VecDeque<String>,
     history: VecDeque<HistoryEntry>,
-    tried: VecDeque<String>,
+    tried: Tried,
+    warned: Vec<&'static str>,
     notes: Vec<String>,
 }
 
@@ -111,7 +117,8 @@ impl Governor {
             thrash: 0,
             seen: VecDeque::new(),
             history: VecDeque::new(),
-            tried: VecDeque::new(),
+            tried: Tried::default(),
+            warned: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -215,9 +222,42 @@ impl Governor {
         }
     }
 
-    /// What was tried and rolled back, newest last, capped.
+    /// What was tried and rolled back, newest first, like ones told once, capped. Only what was measured.
     pub fn tried(&self) -> String {
-        cap_feedback(&self.tried.iter().cloned().collect::<Vec<_>>().join("\n"), TRIED_BYTES, None)
+        self.tried.told()
+    }
+
+    /// The last iterations, one line each, oldest first.
+    pub fn window(&self) -> String {
+        let line = |entry: &HistoryEntry| {
+            let failing = entry.failing.map_or_else(|| "not sensed".to_owned(), |n| format!("{n} failing"));
+            let note = entry.note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
+            format!("iteration {}: {}, {failing}{note}", entry.iteration, entry.decision.name())
+        };
+        let from = self.history.len().saturating_sub(WINDOW);
+        self.history.iter().skip(from).map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Limits of which four fifths are used up, each told once.
+    pub fn warnings(&mut self) -> Vec<String> {
+        let (budget, used) = (&self.limits.budget, &self.totals);
+        let all = [
+            ("iterations", f64::from(used.iterations), budget.iterations.map(f64::from)),
+            ("wall", used.wall_s, budget.wall.map(|wall| wall.as_secs_f64())),
+            ("tokens", used.tokens as f64, budget.tokens.map(|tokens| tokens as f64)),
+            ("cost_usd", used.cost_usd, budget.cost_usd),
+        ];
+        let mut told = Vec::new();
+        for (name, used, cap) in all {
+            let Some(cap) = cap else { continue };
+            // A cap of a few iterations is in sight anyway.
+            let worth_telling = name != "iterations" || cap >= 5.0;
+            if used >= cap * 0.8 && worth_telling && !self.warned.contains(&name) {
+                self.warned.push(name);
+                told.push(format!("budget.{name}: {:.0} % are used up", used / cap * 100.0));
+            }
+        }
+        told
     }
 
     /// Everything that a policy may know now.
@@ -307,19 +347,11 @@ impl Governor {
         }
         match decision {
             Decision::Rollback => {
-                let agent = turn.map_or("the agent", |turn| turn.agent.as_str());
-                let files = match change.files.as_slice() {
-                    [] => String::new(),
-                    files => format!(" (touched {})", files[..files.len().min(8)].join(", ")),
+                let broke = match (sense, &self.best) {
+                    (Some(now), Some(best)) => now.newly_failing(best),
+                    _ => Vec::new(),
                 };
-                self.tried.push_back(format!(
-                    "iteration {} by {agent}{files} was rolled back: {}",
-                    self.iteration,
-                    note.unwrap_or("no reason given")
-                ));
-                if self.tried.len() > REMEMBERED {
-                    self.tried.pop_front();
-                }
+                self.tried.add(self.iteration, turn.map(|turn| turn.agent.as_str()), change, broke, note);
                 None
             }
             _ if change.empty => None,

@@ -10,10 +10,12 @@ mod error;
 mod governor;
 mod interrupts;
 mod iteration;
+mod prompting;
 mod pump;
 mod recorder;
 mod run;
 mod session;
+mod tried;
 
 pub use error::EngineError;
 pub use governor::{Aftermath, Governor, Limits, RungChange};

@@ -89,7 +89,7 @@ impl Pump {
         session.announce(session.governor.rung(), agent)?;
         let notes = session.governor.take_notes();
         let mut slots = slots;
-        slots.push(Slot { name: "notes".into(), text: notes, max_bytes: super::governor::NOTES_BYTES });
+        slots.push(Slot::new("notes", notes, super::governor::NOTES_BYTES));
         session.turn(agent, &render_prompt(prompt, &slots)).await
     }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::policy::{
-    BreakerKind, ChangeSummary, LoopSpec, Observation, Reason, Sense, Status, TurnSummary, UsageTotals, Verdict,
+    BreakerKind, ChangeSummary, LoopSpec, Observation, Reason, Sense, SlotSize, Status, TurnSummary, UsageTotals,
+    Verdict,
 };
 
 /// Version of the format. Readers accept this one and older ones, and refuse newer ones by name.
@@ -53,6 +54,9 @@ pub enum Event {
         prompt: String,
         /// Its size.
         bytes: u64,
+        /// Its slots, with what was cut of each.
+        #[serde(default)]
+        slots: Vec<SlotSize>,
     },
     /// An agent turn ended and nothing of it is left running.
     TurnEnded {

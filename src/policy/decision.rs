@@ -91,6 +91,11 @@ pub trait Policy: Send + Sync {
         Err(PolicyError::Failed { message: "this policy has no prompt function".into(), place: None })
     }
 
+    /// The data of a slot, where [`super::SlotSource::Function`] asks for it.
+    async fn slot(&self, name: &str, _observation: &Observation) -> Result<String, PolicyError> {
+        Err(PolicyError::Failed { message: format!("this policy has no function for the slot `{name}`"), place: None })
+    }
+
     /// Keep, roll back, stall, escalate or stop. Not asked about iterations that changed nothing.
     async fn decide(&self, observation: &Observation) -> Result<Verdict, PolicyError> {
         Ok(super::DefaultPolicy.verdict(observation))

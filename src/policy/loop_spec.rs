@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::agent::AgentSpec;
 use super::budget::{Breaker, Budget};
 use super::completion::{Completion, Mode};
-use super::prompt::PromptSource;
+use super::prompt::{PromptSource, STANDARD_SLOTS, SlotSource, SlotSpec};
 use super::sensor::{CommandSpec, SensorSource, SensorSpec};
 
 /// Write scope as written; [`super::scope::Scope`] is its resolved form.
@@ -48,6 +48,9 @@ pub struct LoopSpec {
     pub agents: Vec<AgentSpec>,
     /// Where the prompt comes from.
     pub prompt: PromptSource,
+    /// Data of the prompt beside the standard slots, and other caps for those.
+    #[serde(default)]
+    pub slots: Vec<SlotSpec>,
     /// What is checked; may be empty.
     pub sensors: Vec<SensorSpec>,
     /// How many sensors run at a time; default 1.
@@ -80,6 +83,9 @@ pub struct LoopSpec {
     pub callbacks: Callbacks,
 }
 
+/// The smallest cap of a slot, in bytes.
+const LEAST_SLOT_BYTES: usize = 128;
+
 /// A spec that cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
@@ -97,6 +103,7 @@ impl LoopSpec {
             id: "loop".into(),
             agents: vec![agent],
             prompt: PromptSource::Text { template: prompt.into(), file: None },
+            slots: Vec::new(),
             sensors: Vec::new(),
             jobs: 1,
             context: Vec::new(),
@@ -166,6 +173,28 @@ impl LoopSpec {
             }
             if self.sensors[..at].iter().any(|other| other.id == sensor.id) {
                 say(&field, format!("is the second sensor named `{}`: give it an id of its own", sensor.id));
+            }
+        }
+        for (at, slot) in self.slots.iter().enumerate() {
+            let field = format!("prompt.slots.{}", slot.name);
+            let standard = STANDARD_SLOTS.contains(&slot.name.as_str());
+            if standard != (slot.source == SlotSource::Standard) {
+                let problem = match standard {
+                    true => "is filled by the loop itself: give it max_bytes and keep only".to_owned(),
+                    false => {
+                        format!("needs text, file, glob or read; the loop itself fills {}", STANDARD_SLOTS.join(", "))
+                    }
+                };
+                say(&field, problem);
+            }
+            if slot.max_bytes < LEAST_SLOT_BYTES {
+                say(
+                    &field,
+                    format!("max_bytes must be at least {LEAST_SLOT_BYTES}: less holds not even the note of a cut"),
+                );
+            }
+            if self.slots[..at].iter().any(|other| other.name == slot.name) {
+                say(&field, "is there twice".into());
             }
         }
         let needs_sensors = matches!(self.completion.mode, Mode::Verify);

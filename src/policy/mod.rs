@@ -33,7 +33,10 @@ pub use feedback::{cap_feedback, cap_feedback_with_gap};
 pub use json_lines::{FailedRule, JsonLines, Match, TextRule, UsageRule};
 pub use loop_spec::{Callbacks, CommitSpec, FenceSpec, LoopSpec, SpecError};
 pub use observation::{HistoryEntry, Observation};
-pub use prompt::{MOST_PROMPT_BYTES, PromptError, PromptSource, Slot, read_prompt, render_prompt, template_digest};
+pub use prompt::{
+    Keep, MOST_PROMPT_BYTES, PromptError, PromptSource, RenderedPrompt, STANDARD_SLOTS, Slot, SlotSize, SlotSource,
+    SlotSpec, read_prompt, render_prompt, template_digest,
+};
 pub(crate) use reading::hex;
 pub use reading::{Attribution, Reading, ReadingState, Sense};
 pub use reason::{BreakerKind, ExitCode, FailureMode, Reason, Status};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::journal::{Event, Record};
-use crate::policy::{Decision, Sense};
+use crate::policy::{Decision, Sense, SlotSize};
 
 /// One iteration. A field is `None` while the journal does not tell it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,6 +46,8 @@ pub struct IterationRow {
     pub ended: bool,
     /// Blob with the prompt.
     pub prompt: Option<String>,
+    /// Its slots, with what was cut of each.
+    pub slots: Vec<SlotSize>,
     /// Blob with the diff.
     pub diff: Option<String>,
     /// Blob with the agent's raw output.
@@ -76,6 +78,7 @@ impl IterationRow {
             complete: None,
             ended: false,
             prompt: None,
+            slots: Vec::new(),
             diff: None,
             output: None,
             said: None,
@@ -93,7 +96,10 @@ impl IterationRow {
                 self.rung = *rung;
                 self.agent.clone_from(agent);
             }
-            Event::Prompted { prompt, .. } => self.prompt = Some(prompt.clone()),
+            Event::Prompted { prompt, slots, .. } => {
+                self.prompt = Some(prompt.clone());
+                self.slots.clone_from(slots);
+            }
             Event::TurnEnded { turn, .. } => {
                 self.agent_s = Some(self.agent_s.unwrap_or(0.0) + turn.duration_s);
                 self.outcome = Some(turn.outcome.name().to_owned());

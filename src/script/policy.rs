@@ -96,6 +96,18 @@ impl Policy for LuaPolicy {
         .await
     }
 
+    async fn slot(&self, name: &str, observation: &Observation) -> Result<String, PolicyError> {
+        let Some(function) = self.object.functions.slots.get(name) else {
+            return Err(PolicyError::Failed { message: format!("the slot `{name}` has no function"), place: None });
+        };
+        self.question("read", false, function, observation, |values| match values.front() {
+            Some(Value::String(text)) => Ok(text.to_string_lossy()),
+            None | Some(Value::Nil) => Ok(String::new()),
+            other => Err(format!("a slot's function returns a string, got {}", got(other))),
+        })
+        .await
+    }
+
     async fn decide(&self, observation: &Observation) -> Result<Verdict, PolicyError> {
         match &self.object.functions.decide {
             Some(function) => self.question("decide", true, function, observation, |values| verdict(&values)).await,

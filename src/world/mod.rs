@@ -179,8 +179,12 @@ pub trait World: Send + Sync {
     /// Waits; returns early when `cancel` fires.
     async fn wait(&self, duration: Duration, cancel: &CancellationToken);
 
-    /// True when the file exists, relative to the root, and what it holds (at most 4 KiB); links are not followed.
-    async fn peek(&self, path: &str) -> Result<Option<String>, WorldError>;
+    /// What a file below the root holds, its first `most` bytes; `None` when there is none. Links are not followed, and
+    /// what is no plain file counts as an empty one.
+    async fn peek(&self, path: &str, most: usize) -> Result<Option<String>, WorldError>;
+
+    /// Paths below the root that match a glob, sorted, at most 1,000; links are not followed.
+    async fn glob(&self, pattern: &str) -> Result<Vec<String>, WorldError>;
 
     /// Checks that an agent can be started; names what is missing and how to get it.
     async fn check_agent(&self, agent: &AgentSpec) -> Result<(), WorldError>;

@@ -211,8 +211,13 @@ impl World for ScriptedWorld {
         self.clock.advance(duration);
     }
 
-    async fn peek(&self, path: &str) -> Result<Option<String>, WorldError> {
+    async fn peek(&self, path: &str, _most: usize) -> Result<Option<String>, WorldError> {
         Ok(self.lock().tree.get(path).cloned())
+    }
+
+    async fn glob(&self, pattern: &str) -> Result<Vec<String>, WorldError> {
+        let glob = globset::Glob::new(pattern).map_err(|error| WorldError::Other(error.into()))?.compile_matcher();
+        Ok(self.lock().tree.keys().filter(|path| glob.is_match(path)).cloned().collect())
     }
 
     async fn check_agent(&self, _agent: &AgentSpec) -> Result<(), WorldError> {

@@ -77,7 +77,7 @@ fn terminal_codes_in_a_prompt_are_kept_in_a_pipe() {
     let project = Project::new();
     let story = project.story(START, 1);
     let prompt = story.journal.blob(b"\x1b[31mred\xff\r\n").unwrap();
-    story.tell("loop", Event::Prompted { iteration: 1, prompt, bytes: 11 });
+    story.tell("loop", Event::Prompted { iteration: 1, prompt, bytes: 11, slots: vec![] });
     let output = project.command(&["prompt", "1"]).output().unwrap();
     assert_eq!(output.stdout, b"\x1b[31mred\xff\r\n");
 }
@@ -123,7 +123,7 @@ fn where_several_loops_have_an_iteration_the_path_must_be_named() {
     let story = project.story(START, 1);
     for path in ["plan", "build"] {
         let prompt = story.journal.blob(format!("prompt of {path}\n").as_bytes()).unwrap();
-        story.tell(path, Event::Prompted { iteration: 1, prompt, bytes: 1 });
+        story.tell(path, Event::Prompted { iteration: 1, prompt, bytes: 1, slots: vec![] });
     }
     let told = project.run(&["prompt", "1"]);
     assert_eq!(told.code, 4);

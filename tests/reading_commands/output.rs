@@ -64,7 +64,7 @@ fn state_05_no_reading_command_shows_a_secret() {
     let mut story = Story::begin_masked(&project.runs().run_dir(&id), TestClock::at(START), id.clone(), secrets);
     story.iterate(Step::rollback(4, "it printed abcd1234secret"));
     let prompt = story.journal.blob(b"key abcd1234secret\n").unwrap();
-    story.tell("loop", Event::Prompted { iteration: 2, prompt, bytes: 19 });
+    story.tell("loop", Event::Prompted { iteration: 2, prompt, bytes: 19, slots: vec![] });
     story.end(Reason::Breaker(BreakerKind::Failures), false);
     for args in [&["log"][..], &["log", "--json"], &["why"], &["status"], &["report"], &["prompt", "2"], &["diff", "1"]]
     {

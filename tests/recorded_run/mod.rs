@@ -193,7 +193,7 @@ impl Story {
         self.tell("loop", started);
         let text = format!("Fix the tests. (iteration {iteration})\n");
         let prompt = self.journal.blob(text.as_bytes()).unwrap();
-        self.tell("loop", Event::Prompted { iteration, prompt, bytes: text.len() as u64 });
+        self.tell("loop", Event::Prompted { iteration, prompt, bytes: text.len() as u64, slots: vec![] });
         self.clock.advance(step.agent_s);
         let turn = TurnSummary {
             agent,

@@ -41,6 +41,9 @@ impl Session {
         );
         self.note_for_next_prompt(&open, &verdict);
         self.close(&open, verdict.decision)?;
+        for warning in self.governor.warnings() {
+            self.record(&Event::Noted { level: "warn".into(), text: warning })?;
+        }
         if let Some(change) = &aftermath.rung {
             self.record(&Event::RungChanged { from: change.from, to: change.to, why: change.why.clone() })?;
         }

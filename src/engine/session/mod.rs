@@ -118,6 +118,11 @@ impl Session {
         self.open.as_ref().map(|open| &open.change)
     }
 
+    /// The door to everything outside.
+    pub(super) fn world(&self) -> &Arc<dyn World> {
+        &self.world
+    }
+
     /// The change of the iteration that is open or was closed last.
     pub(super) fn last_change(&self) -> Option<&ChangeSummary> {
         self.change().or(self.closed.as_ref())
@@ -201,7 +206,7 @@ impl Session {
             return Ok(Some(request.reason));
         }
         let Some(path) = &self.kill_switch else { return Ok(None) };
-        if self.world.peek(path).await?.is_none() {
+        if self.world.peek(path, 0).await?.is_none() {
             return Ok(None);
         }
         self.record(&Event::Interrupted { by: format!("kill switch {path}"), how: "after this iteration".into() })?;

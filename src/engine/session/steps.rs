@@ -4,7 +4,7 @@ use super::Session;
 use crate::engine::error::EngineError;
 use crate::engine::iteration::{Step, Wish};
 use crate::journal::Event;
-use crate::policy::{AgentSpec, Sense, SensorSpec, TurnSummary};
+use crate::policy::{AgentSpec, RenderedPrompt, Sense, SensorSpec, TurnSummary};
 use crate::world::{Point, TurnAsk};
 
 impl Session {
@@ -12,7 +12,7 @@ impl Session {
     pub(in crate::engine) async fn turn(
         &mut self,
         agent: &AgentSpec,
-        prompt: &str,
+        prompt: &RenderedPrompt,
     ) -> Result<TurnSummary, EngineError> {
         self.wish(Wish::Turn)?;
         match self.turn_steps(agent, prompt).await {
@@ -21,13 +21,18 @@ impl Session {
         }
     }
 
-    async fn turn_steps(&mut self, agent: &AgentSpec, prompt: &str) -> Result<TurnSummary, EngineError> {
+    async fn turn_steps(&mut self, agent: &AgentSpec, prompt: &RenderedPrompt) -> Result<TurnSummary, EngineError> {
         let number = self.opened()?.number;
-        let blob = self.recorder.blob(prompt.as_bytes())?;
-        self.record(&Event::Prompted { iteration: number, prompt: blob, bytes: prompt.len() as u64 })?;
+        let blob = self.recorder.blob(prompt.text.as_bytes())?;
+        self.record(&Event::Prompted {
+            iteration: number,
+            prompt: blob,
+            bytes: prompt.text.len() as u64,
+            slots: prompt.slots.clone(),
+        })?;
         let ask = TurnAsk {
             agent: agent.clone(),
-            prompt: prompt.to_owned(),
+            prompt: prompt.text.clone(),
             iteration: number,
             wall_left: self.governor.wall_left(self.world.clock().awake()),
         };

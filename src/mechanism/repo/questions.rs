@@ -19,6 +19,10 @@ use super::error::RepoError;
 /// Most bytes of a diff that a question answers with.
 const MOST_DIFF: usize = 1 << 20;
 
+/// Most paths that a glob looks at, and answers with.
+const MOST_LOOKED_AT: usize = 100_000;
+const MOST_MATCHES: usize = 1_000;
+
 /// Where HEAD stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
@@ -119,6 +123,38 @@ impl Repository {
             })
         };
         Ok(output.split(|&byte| byte == 0).filter_map(entry).collect())
+    }
+
+    /// Paths of plain files beneath the root that match a glob (`*` stays within a folder, `**` does not), sorted, at
+    /// most 1,000 of the first 100,000 that are looked at. Links are not followed; `.git` folders are left out.
+    ///
+    /// # Errors
+    /// A glob that cannot be read; errors of the file system.
+    pub fn glob(&self, pattern: &str) -> Result<Vec<String>, RepoError> {
+        let matcher = globset::GlobBuilder::new(pattern).literal_separator(true).build().map_err(|error| {
+            RepoError::Record { path: pattern.into(), what: format!("this glob cannot be read: {error}") }
+        })?;
+        let matcher = matcher.compile_matcher();
+        let walk = ignore::WalkBuilder::new(self.root())
+            .standard_filters(false)
+            .follow_links(false)
+            .filter_entry(|entry| entry.file_name() != ".git")
+            .build();
+        let mut found = Vec::new();
+        for entry in walk.take(MOST_LOOKED_AT) {
+            let Ok(entry) = entry else { continue };
+            if !entry.file_type().is_some_and(|kind| kind.is_file()) {
+                continue;
+            }
+            if let Ok(path) = entry.path().strip_prefix(self.root())
+                && matcher.is_match(path)
+            {
+                found.push(path.to_string_lossy().into_owned());
+            }
+        }
+        found.sort();
+        found.truncate(MOST_MATCHES);
+        Ok(found)
     }
 
     /// Looks into a small file beneath the root, through no link. `None` when there is no such thing; a thing that is

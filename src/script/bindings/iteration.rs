@@ -139,7 +139,17 @@ fn prompt_of(lua: &Lua, value: &Value) -> mlua::Result<String> {
         Value::String(text) => {
             read_prompt("the prompt", &text.as_bytes()).map_err(|problem| wrong(lua, format!("it:turn: {problem}")))
         }
-        Value::UserData(data) if data.is::<PromptObject>() => Ok(data.borrow::<PromptObject>()?.text.clone()),
+        Value::UserData(data) if data.is::<PromptObject>() => {
+            let prompt = data.borrow::<PromptObject>()?;
+            if let Some(slot) = prompt.slots.first() {
+                let name = &slot.name;
+                let message = format!(
+                    "it:turn: the prompt's slots are filled by ln.loop: give the data here, it:turn(agent, prompt, {{ {name} = text }})"
+                );
+                return Err(wrong(lua, message));
+            }
+            Ok(prompt.text.clone())
+        }
         other => Err(wrong(
             lua,
             format!("it:turn wants a prompt second, a string or ln.prompt \"FILE\", got {}", show::short(other)),
@@ -167,7 +177,7 @@ fn slots_of(lua: &Lua, value: &Value) -> mlua::Result<Vec<Slot>> {
                         format!("it:turn: `{name}` is no name for a slot: use letters, digits, _ and -"),
                     ));
                 }
-                slots.push(Slot { name, text, max_bytes: SLOT_BYTES });
+                slots.push(Slot::new(name, text, SLOT_BYTES));
             }
             (Value::String(name), other) => {
                 let message =

@@ -48,13 +48,17 @@ fn make(lua: &Lua, value: Value) -> mlua::Result<LoopObject> {
 fn build(shared: &Shared, mut given: Record, problems: &mut Problems) -> Option<LoopObject> {
     let agents = given.any("agent").and_then(|value| agent::from_given(shared, value, "agent", problems));
     let mut functions = Functions::default();
+    let mut slots = Vec::new();
     let source = match given.any("prompt") {
         Some(Given::Function(function)) => {
             functions.prompt = Some(function);
             Some(PromptSource::Function)
         }
-        Some(value) => prompt::from_given(&value, "prompt", problems)
-            .map(|prompt| PromptSource::Text { template: prompt.text, file: prompt.file }),
+        Some(value) => prompt::from_given(&value, "prompt", problems).map(|prompt| {
+            slots = prompt.slots;
+            functions.slots = prompt.readers;
+            PromptSource::Text { template: prompt.text, file: prompt.file }
+        }),
         None => None,
     };
     let sensors_given = given.fields.contains_key("sensors");
@@ -63,6 +67,7 @@ fn build(shared: &Shared, mut given: Record, problems: &mut Problems) -> Option<
     // What follows reads all other options too, so that their problems are told with these.
     let mut spec = LoopSpec::new(placeholder(), "");
     let has_sensors = !sensors.is_empty() || (sensors_given && problems.mention("sensors"));
+    spec.slots = slots;
     spec.sensors = sensors;
     spec.id = given.text("id").unwrap_or(spec.id);
     spec.jobs = given.count("jobs").unwrap_or(spec.jobs);

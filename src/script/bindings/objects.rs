@@ -1,10 +1,12 @@
 //! What the constructors make: opaque, immutable, and clear about what they do not have.
 
+use std::collections::BTreeMap;
+
 use mlua::{Function, Lua, MetaMethod, UserData, UserDataFields, UserDataMethods, Value};
 
 use super::complete::Rule;
-use super::{agent, sensors};
-use crate::policy::{AgentSpec, LoopSpec, SensorSpec};
+use super::{agent, prompt, sensors};
+use crate::policy::{AgentSpec, LoopSpec, SensorSpec, SlotSpec};
 use crate::script::error::ErrorKind;
 use crate::script::nearest::did_you_mean;
 use crate::script::vm::{Shared, place, show};
@@ -29,6 +31,9 @@ pub(in crate::script) struct PromptObject {
     pub(in crate::script) text: String,
     /// Relative to the workspace.
     pub(in crate::script) file: Option<String>,
+    pub(in crate::script) slots: Vec<SlotSpec>,
+    /// Functions of slots, by name.
+    pub(in crate::script) readers: BTreeMap<String, Function>,
 }
 
 /// What counts as done.
@@ -47,6 +52,8 @@ pub(in crate::script) struct Functions {
     pub(in crate::script) complete: Option<Function>,
     pub(in crate::script) on_stall: Option<Function>,
     pub(in crate::script) on_iteration: Option<Function>,
+    /// Functions of the prompt's slots, by name.
+    pub(in crate::script) slots: BTreeMap<String, Function>,
 }
 
 /// A loop that can be run.
@@ -111,7 +118,8 @@ impl UserData for PromptObject {
     }
 
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        closed(methods, "prompt", &["file"], &["with"]);
+        methods.add_function("with", prompt::with);
+        closed(methods, "prompt", &["file", "with"], &[]);
     }
 }
 

@@ -185,6 +185,26 @@ pub(in crate::script) static SENSOR: TableSchema = TableSchema {
 /// What may stand where a sensor is wanted.
 pub(in crate::script) static SENSORISH: Kind = Either(&[Text, Made(Object::Sensor), Table(&SENSOR)]);
 
+/// `slots = { plan = {…} }` of a prompt
+pub(in crate::script) static SLOT: TableSchema = TableSchema {
+    class: "Slot",
+    written: "plan = { file = \"PLAN.md\", max_bytes = \"4KiB\" }",
+    doc: "Data of a prompt, marked as data. It goes where {{name}} stands in the file, else after it. The loop itself fills context, feedback, tried, window and notes; for those only max_bytes and keep are given.",
+    list: None,
+    fields: &[
+        field("text", AnyText, "this text"),
+        field("file", Text, "a file below the root, read before each iteration; a missing one is an empty slot"),
+        field("glob", Text, "files below the root that match, each under its name"),
+        field("read", Function("fun(o: lunation.Observation): string"), "asked before each iteration"),
+        field("max_bytes", Bytes, "hard cap; what is cut is told").required(),
+        field("keep", Choice(&["head", "tail", "both"]), "which end of overlong data is kept").default("\"both\""),
+    ],
+    later: &[],
+    instead: &[("max", "max_bytes"), ("path", "file")],
+};
+
+static ONE_SLOT: Kind = Kind::Table(&SLOT);
+
 /// `ln.prompt{…}`
 pub(in crate::script) static PROMPT: TableSchema = TableSchema {
     class: "PromptOpts",
@@ -194,8 +214,9 @@ pub(in crate::script) static PROMPT: TableSchema = TableSchema {
     fields: &[
         field("file", Text, "beside the script, or else relative to the root").required(),
         field("max_bytes", Bytes, "refuse a file that is longer"),
+        field("slots", Map(&ONE_SLOT), "data by names"),
     ],
-    later: &["slots"],
+    later: &[],
     instead: &[("path", "file"), ("text", "the text itself, without ln.prompt: prompt = \"Fix it.\"")],
 };
 
@@ -353,6 +374,7 @@ pub(in crate::script) static TABLES: &[&TableSchema] = &[
     &AGENT_WITH,
     &SENSOR,
     &SH,
+    &SLOT,
     &PROMPT,
     &N_OF,
     &COMPLETE,

@@ -156,8 +156,12 @@ impl World for LiveWorld {
         }
     }
 
-    async fn peek(&self, path: &str) -> Result<Option<String>, WorldError> {
-        self.peek_beneath(path).await
+    async fn peek(&self, path: &str, most: usize) -> Result<Option<String>, WorldError> {
+        self.peek_beneath(path, most).await
+    }
+
+    async fn glob(&self, pattern: &str) -> Result<Vec<String>, WorldError> {
+        self.glob_beneath(pattern).await
     }
 
     async fn check_agent(&self, agent: &AgentSpec) -> Result<(), WorldError> {

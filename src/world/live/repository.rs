@@ -8,9 +8,6 @@ use crate::policy::scope::Scope;
 use crate::policy::{ChangeSummary, MOST_PATHS};
 use crate::world::{Committed, GitQuestion, Point, Restored, WorldError};
 
-/// The longest file that is peeked at, in bytes.
-const PEEKED: usize = 4 << 10;
-
 impl LiveWorld {
     /// Work on the workspace, one piece at a time.
     async fn on_workspace<T: Send + 'static>(
@@ -172,10 +169,15 @@ impl LiveWorld {
         .await
     }
 
-    pub(super) async fn peek_beneath(&self, path: &str) -> Result<Option<String>, WorldError> {
+    pub(super) async fn glob_beneath(&self, pattern: &str) -> Result<Vec<String>, WorldError> {
+        let pattern = pattern.to_owned();
+        self.on_workspace("read", move |workspace| workspace.repository().glob(&pattern)).await
+    }
+
+    pub(super) async fn peek_beneath(&self, path: &str, most: usize) -> Result<Option<String>, WorldError> {
         let path = path.to_owned();
         self.on_workspace("read", move |workspace| {
-            let bytes = workspace.repository().peek(&path, PEEKED)?;
+            let bytes = workspace.repository().peek(&path, most)?;
             Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
         })
         .await

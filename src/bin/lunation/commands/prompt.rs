@@ -23,6 +23,7 @@ pub(crate) fn run(global: &Global, args: &OfIteration, out: &mut Output) -> anyh
             "iteration": row.iteration,
             "sha256": id,
             "bytes": prompt.len(),
+            "slots": row.slots,
             "prompt": String::from_utf8_lossy(&prompt),
         }))?;
     } else {

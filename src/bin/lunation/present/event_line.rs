@@ -1,7 +1,7 @@
 //! One line for each event, for `log` and for whoever watches a run.
 
 use lunation::journal::Event;
-use lunation::policy::{Decision, Outcome, Reading, ReadingState, Sense, TurnSummary};
+use lunation::policy::{Decision, Outcome, Reading, ReadingState, Sense, SlotSize, TurnSummary};
 
 use super::{Tone, count, seconds, short};
 
@@ -26,7 +26,15 @@ pub(crate) fn event_line(event: &Event) -> (Tone, String) {
             let rung = if *rung > 1 { format!(" (rung {rung})") } else { String::new() };
             (Tone::Strong, format!("iteration {iteration}: {}{rung}", short(agent, MOST)))
         }
-        Event::Prompted { bytes, .. } => (Tone::Dim, format!("prompt of {}", count(*bytes, "byte"))),
+        Event::Prompted { bytes, slots, .. } => {
+            let of = |slot: &SlotSize| match slot.bytes == slot.of {
+                true => format!("{} {}", slot.name, slot.bytes),
+                false => format!("{} {} of {}", slot.name, slot.bytes, slot.of),
+            };
+            let slots: Vec<String> = slots.iter().map(of).collect();
+            let slots = if slots.is_empty() { String::new() } else { format!(" ({})", slots.join(", ")) };
+            (Tone::Dim, format!("prompt of {}{slots}", count(*bytes, "byte")))
+        }
         Event::TurnEnded { turn, .. } => turn_line(turn),
         Event::Guarded { undone, .. } => (Tone::Warn, format!("guard put back: {}", listed(undone))),
         Event::Fenced { paths, .. } => (Tone::Warn, format!("fence reverted: {}", listed(paths))),
