@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use lunation::engine::{Interrupts, MemoryRecorder, PumpSpec, Request, Run, RunParts, RunResult, Urgency};
 use lunation::journal::{Event, RunEnded};
 use lunation::policy::{
-    AgentSpec, Budget, Completion, Decision, DefaultPolicy, FenceSpec, LoopSpec, Observation, Outcome, Policy,
-    PolicyError, Reason, SensorSpec, TimeoutKind, Verdict,
+    AgentSpec, Breaker, Budget, CommandLine, CommandSpec, Completion, Decision, DefaultPolicy, FenceSpec, LoopSpec,
+    Observation, Outcome, Policy, PolicyError, Reason, SensorSpec, TimeoutKind, Verdict,
 };
 use lunation::world::{ScriptedTurn, ScriptedWorld, World};
 
@@ -445,4 +445,118 @@ async fn readings_are_told_apart_by_whose_failure_they_are() {
             Some(Attribution::FixedBaseline)
         ]
     );
+}
+
+async fn green_by_hand(bench: &Bench) -> lunation::engine::Pump {
+    let pump = bench.run.iterations(PumpSpec::default()).await.expect("a pump");
+    pump.next().await.expect("open");
+    pump.turn(&AgentSpec::command(["agent"]), "Do it.", vec![]).await.expect("a turn");
+    assert!(pump.sense(&[SensorSpec::shell("t")]).await.expect("a sense").ok);
+    pump
+}
+
+#[tokio::test]
+async fn a_command_that_changes_the_tree_after_the_checks_takes_their_word_back() {
+    let world = ScriptedWorld::new([edit("1")]).sensor("t", [Some(0)]).command_edits("rm a", "a", "broken");
+    let bench = bench(world).await;
+    let pump = green_by_hand(&bench).await;
+    bench.run.command(&CommandSpec::new(CommandLine::Shell("rm a".into()))).await.expect("a command");
+    let result = pump.done(None).await.expect("an end");
+    assert!(!result.verified, "the checks ran on another tree");
+    let end = bench.finish().await;
+    assert_eq!((end.verified, end.exit_code), (false, 1));
+}
+
+#[tokio::test]
+async fn what_changes_after_the_end_of_the_loop_is_verified_by_nothing() {
+    let world = ScriptedWorld::new([edit("1")]).sensor("t", [Some(0)]).command_edits("rm a", "a", "broken");
+    let bench = bench(world).await;
+    let pump = green_by_hand(&bench).await;
+    assert!(pump.done(None).await.expect("an end").verified);
+    bench.run.command(&CommandSpec::new(CommandLine::Shell("rm a".into()))).await.expect("a command");
+    let end = bench.finish().await;
+    assert_eq!((end.reason, end.verified, end.exit_code), (Reason::Completed, false, 1));
+}
+
+#[tokio::test]
+async fn what_a_command_of_the_script_changes_before_the_checks_is_part_of_the_result() {
+    let world = ScriptedWorld::new([edit("1")]).sensor("t", [Some(0)]).command_edits("fmt", "a", "tidy");
+    let bench = bench(world).await;
+    let pump = bench.run.iterations(PumpSpec::default()).await.expect("a pump");
+    pump.next().await.expect("open");
+    pump.turn(&AgentSpec::command(["agent"]), "Do it.", vec![]).await.expect("a turn");
+    bench.run.command(&CommandSpec::new(CommandLine::Shell("fmt".into()))).await.expect("a command");
+    assert!(pump.sense(&[SensorSpec::shell("t")]).await.expect("a sense").ok);
+    assert!(pump.done(None).await.expect("an end").verified);
+    assert_eq!(bench.world.tree()["a"], "tidy");
+    assert_eq!(bench.finish().await.exit_code, 0);
+}
+
+#[tokio::test]
+async fn a_command_of_the_script_does_not_get_around_the_fence() {
+    let world = ScriptedWorld::new([ScriptedTurn::edit("src/a", "1")]).command_edits("cheat", "tests/t", "true");
+    let bench = bench(world).await;
+    let fence = FenceSpec { allow: vec!["src/**".into()], ..FenceSpec::default() };
+    let pump = bench.run.iterations(PumpSpec { fence, ..PumpSpec::default() }).await.expect("a pump");
+    pump.next().await.expect("open");
+    pump.turn(&AgentSpec::command(["agent"]), "Do it.", vec![]).await.expect("a turn");
+    bench.run.command(&CommandSpec::new(CommandLine::Shell("cheat".into()))).await.expect("a command");
+    assert_eq!(bench.world.tree().keys().collect::<Vec<_>>(), ["src/a"]);
+    pump.keep(None).await.expect("a keep");
+}
+
+#[tokio::test]
+async fn a_loop_by_hand_never_goes_on_with_the_budget_of_another() {
+    let bench = bench(ScriptedWorld::new([edit("1"), edit("2"), edit("3")])).await;
+    let agent = AgentSpec::command(["agent"]);
+    let outer = bench.run.iterations(PumpSpec::default()).await.expect("a pump");
+    outer.next().await.expect("open");
+    outer.turn(&agent, "Do it.", vec![]).await.expect("a turn");
+    outer.keep(None).await.expect("a keep");
+    let inner = bench.run.iterations(PumpSpec::default()).await.expect("the loop before it has no open iteration");
+    inner.next().await.expect("open");
+    assert_eq!(outer.open_iteration().await, None, "the open one is the inner loop's");
+    for error in [
+        outer.keep(None).await.expect_err("not its iteration"),
+        outer.turn(&agent, "Do it.", vec![]).await.expect_err("not its iteration"),
+        outer.next().await.expect_err("over"),
+    ] {
+        assert!(error.to_string().contains("another run:iterations has begun since"), "{error}");
+    }
+    assert_eq!(inner.open_iteration().await, Some(1), "and nothing happened to that one");
+    inner.stall(None).await.expect("a stall");
+}
+
+#[tokio::test]
+async fn a_breaker_of_a_loop_by_hand_writes_its_diagnosis_with_the_last_turn() {
+    let nothing = || ScriptedTurn::say("I am done thinking.");
+    let bench = bench(ScriptedWorld::new([nothing(), nothing()])).await;
+    let breaker = Breaker { unchanged: 2, diagnosis: Some("DIAGNOSIS.md".into()), ..Breaker::default() };
+    let pump = bench.run.iterations(PumpSpec { breaker, ..PumpSpec::default() }).await.expect("a pump");
+    while pump.next().await.expect("no error").is_some() {
+        pump.turn(&AgentSpec::command(["agent"]), "Do it.", vec![]).await.expect("a turn");
+        pump.stall(None).await.expect("a stall");
+    }
+    let opened = bench.recorder.events().into_iter().find_map(|event| match event {
+        Event::BreakerOpened { diagnosis, .. } => Some(diagnosis),
+        _ => None,
+    });
+    let diagnosis = opened.expect("the breaker is in the record");
+    assert!(diagnosis.contains("Last turn: agent ended as `done`"), "{diagnosis}");
+    assert_eq!(bench.count("write DIAGNOSIS.md"), 1, "{:?}", bench.world.done());
+}
+
+#[tokio::test]
+async fn a_request_to_end_now_ends_the_context_commands_of_a_loop() {
+    let bench = bench(ScriptedWorld::new([edit("1")])).await;
+    bench.run.interrupts().ask(Request {
+        urgency: Urgency::Now,
+        reason: Reason::Interrupted,
+        by: "test".into(),
+        signal: None,
+    });
+    let mut spec = spec(&["t"]);
+    spec.context = vec![CommandSpec::new(CommandLine::Shell("sleep 600".into()))];
+    let error = bench.run.drive(spec, &DefaultPolicy).await.expect_err("cancelled");
+    assert!(error.is_cancelled(), "{error}");
 }

@@ -6,11 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::diagnosis;
 use super::error::EngineError;
 use super::prompting;
 use super::session::Session;
-use crate::journal::Event;
 use crate::policy::{
     AgentSpec, BreakerKind, Decision, LoopSpec, Observation, Outcome, Policy, Reason, RenderedPrompt, Sense,
     TurnSummary, Verdict, says_sentinel,
@@ -37,7 +35,7 @@ pub(super) async fn drive(
     spec: &LoopSpec,
     policy: &dyn Policy,
 ) -> Result<LoopEnd, EngineError> {
-    let context = prompting::gather_context(world, spec).await?;
+    let context = prompting::gather_context(world, session, spec).await?;
     if !spec.sensors.is_empty() {
         let baseline = session.baseline(&spec.sensors).await?;
         if let Some(end) = broken(&baseline) {
@@ -59,7 +57,7 @@ pub(super) async fn drive(
         };
         if let Some(end) = end {
             if let Reason::Breaker(kind) = end.reason {
-                open_breaker(world, session, spec, kind).await?;
+                session.open_breaker(kind, spec.breaker.diagnosis.as_deref()).await?;
             }
             return Ok(end);
         }
@@ -210,19 +208,6 @@ fn broken(sense: &Sense) -> Option<LoopEnd> {
             .collect();
         LoopEnd::because(Reason::SensorBroken, format!("no verdict from: {}", names.join(", ")))
     })
-}
-
-async fn open_breaker(
-    world: &Arc<dyn World>,
-    session: &mut Session,
-    spec: &LoopSpec,
-    breaker: BreakerKind,
-) -> Result<(), EngineError> {
-    let diagnosis = diagnosis::write(&session.observe(), &spec.id, breaker);
-    if let Some(path) = &spec.breaker.diagnosis {
-        world.write(path, &diagnosis).await?;
-    }
-    session.record(&Event::BreakerOpened { breaker, diagnosis })
 }
 
 fn completion_summary(observation: &Observation, verified: bool) -> String {

@@ -73,7 +73,6 @@ pub struct Governor {
     rung: u32,
     stalls: f64,
     good: u32,
-    climbed_at: Option<u32>,
     /// Climbs so far.
     pub escalations: u32,
     failures: u32,
@@ -104,7 +103,6 @@ impl Governor {
             rung: 1,
             stalls: 0.0,
             good: 0,
-            climbed_at: None,
             escalations: 0,
             failures: 0,
             unchanged: 0,
@@ -393,7 +391,7 @@ impl Governor {
         let why = if decision == Decision::Escalate {
             Some("the policy asked for it".to_owned())
         } else if self.stalls >= f64::from(self.limits.patience) {
-            Some(format!("{} iterations without progress", self.stalls))
+            Some(format!("no progress, {} of {} stalls", self.stalls, self.limits.patience))
         } else {
             None
         };
@@ -405,7 +403,6 @@ impl Governor {
             self.stalls = 0.0;
             self.good = 0;
             self.escalations += 1;
-            self.climbed_at = Some(self.iteration);
             return Some(RungChange { from, to: self.rung, why });
         }
         if self.good >= self.limits.step_down && self.rung > 1 {

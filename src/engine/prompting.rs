@@ -16,12 +16,15 @@ use crate::world::World;
 /// Bytes of the output of context commands that a prompt may show.
 const CONTEXT_BYTES: usize = 16 << 10;
 
-/// Runs the context commands, once before the first iteration.
-pub(super) async fn gather_context(world: &Arc<dyn World>, spec: &LoopSpec) -> Result<String, EngineError> {
+/// Runs the context commands, once before the first iteration. A request to end now ends them too.
+pub(super) async fn gather_context(
+    world: &Arc<dyn World>,
+    session: &Session,
+    spec: &LoopSpec,
+) -> Result<String, EngineError> {
     let mut context = String::new();
-    let never = tokio_util::sync::CancellationToken::new();
     for command in &spec.context {
-        let result = world.command(command, &never).await?;
+        let result = world.command(command, session.asked_now()).await?;
         context.push_str(&format!("$ {}\n{}{}", command.line.show(), result.stdout, result.stderr));
         if !result.ok {
             context.push_str(&format!("(exit code {})\n", result.code));

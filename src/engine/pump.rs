@@ -50,13 +50,33 @@ impl Default for PumpSpec {
 /// A loop by hand. All methods fail with [`EngineError::Misuse`] when called out of order.
 pub struct Pump {
     run: Run,
+    number: u32,
     budget: Budget,
+    diagnosis: Option<String>,
     last: std::sync::Mutex<Option<Observation>>,
 }
 
 impl Pump {
-    pub(super) fn new(run: Run, budget: Budget) -> Pump {
-        Pump { run, budget, last: std::sync::Mutex::new(None) }
+    /// The loop of this number in the run; a written diagnosis of a breaker goes to `diagnosis` too.
+    pub(super) fn new(run: Run, number: u32, budget: Budget, diagnosis: Option<String>) -> Pump {
+        Pump { run, number, budget, diagnosis, last: std::sync::Mutex::new(None) }
+    }
+
+    /// The session of this loop. That of another loop is never touched: each has its own budget and fence.
+    fn own<'a>(&self, slot: &'a mut Option<Session>) -> Result<&'a mut Session, EngineError> {
+        match slot.as_mut() {
+            Some(session) if session.number() == self.number => Ok(session),
+            Some(_) => Err(EngineError::Misuse(
+                "this loop is over, because another run:iterations has begun since: loops by hand follow each other and do not nest".into(),
+            )),
+            None => Err(EngineError::Misuse("this loop is over".into())),
+        }
+    }
+
+    /// Number of the iteration that is open in this loop.
+    pub async fn open_iteration(&self) -> Option<u32> {
+        let mut slot = self.run.session().lock().await;
+        self.own(&mut slot).ok().filter(|session| session.is_open()).map(|session| session.governor.iteration())
     }
 
     /// The budget that was given.
@@ -70,7 +90,7 @@ impl Pump {
     /// When the iteration before was left undecided; it has been rolled back.
     pub async fn next(&self) -> Result<Option<u32>, EngineError> {
         let mut slot = self.run.session().lock().await;
-        let session = slot.as_mut().ok_or_else(over)?;
+        let session = self.own(&mut slot)?;
         if session.is_open() {
             let number = session.governor.iteration();
             session.abort().await?;
@@ -85,7 +105,7 @@ impl Pump {
     pub async fn turn(&self, agent: &AgentSpec, prompt: &str, slots: Vec<Slot>) -> Result<TurnSummary, EngineError> {
         self.run.world().check_agent(agent).await?;
         let mut slot = self.run.session().lock().await;
-        let session = slot.as_mut().ok_or_else(over)?;
+        let session = self.own(&mut slot)?;
         session.announce(session.governor.rung(), agent)?;
         let notes = session.governor.take_notes();
         let mut slots = slots;
@@ -96,7 +116,7 @@ impl Pump {
     /// A pass over sensors.
     pub async fn sense(&self, sensors: &[SensorSpec]) -> Result<Sense, EngineError> {
         let mut slot = self.run.session().lock().await;
-        let session = slot.as_mut().ok_or_else(over)?;
+        let session = self.own(&mut slot)?;
         let sense = session.sense(sensors).await?;
         if sense.broken {
             let broken: Vec<&str> = sense
@@ -128,11 +148,14 @@ impl Pump {
 
     async fn decide(&self, decision: Decision, note: Option<String>) -> Result<(), EngineError> {
         let mut slot = self.run.session().lock().await;
-        let session = slot.as_mut().ok_or_else(over)?;
+        let session = self.own(&mut slot)?;
         let (aftermath, observation) = session.decide(Verdict { decision, note }, None).await?;
         self.remember(observation);
         if let Some(reason) = aftermath.stop {
             session.stop_with(reason);
+            if let Reason::Breaker(kind) = reason {
+                session.open_breaker(kind, self.diagnosis.as_deref()).await?;
+            }
         } else if let Some(pause) = aftermath.back_off
             && session.governor.cap().is_none()
         {
@@ -146,7 +169,7 @@ impl Pump {
     pub async fn done(&self, reason: Option<String>) -> Result<RunResult, EngineError> {
         let verified = {
             let mut slot = self.run.session().lock().await;
-            let session = slot.as_mut().ok_or_else(over)?;
+            let session = self.own(&mut slot)?;
             let verified = session.observe().ok;
             let verdict = Verdict { decision: Decision::Keep, note: reason.clone() };
             let (_, observation) = session.decide(verdict, Some(verified)).await?;
@@ -158,16 +181,14 @@ impl Pump {
 
     /// What is known now; after a decision, what was known then.
     pub async fn observation(&self) -> Result<Observation, EngineError> {
-        let slot = self.run.session().lock().await;
-        match slot.as_ref() {
-            Some(session) if session.is_open() => Ok(session.observe()),
-            other => self
-                .last
-                .lock()
-                .unwrap_or_else(|poisoned| poisoned.into_inner())
-                .clone()
-                .or_else(|| other.map(Session::observe))
-                .ok_or_else(over),
+        let mut slot = self.run.session().lock().await;
+        let session = self.own(&mut slot);
+        match session {
+            Ok(session) if session.is_open() => Ok(session.observe()),
+            other => {
+                let last = self.last.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
+                last.map_or_else(|| other.map(|session| session.observe()), Ok)
+            }
         }
     }
 
@@ -179,8 +200,4 @@ impl Pump {
     fn remember(&self, observation: Observation) {
         *self.last.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(observation);
     }
-}
-
-fn over() -> EngineError {
-    EngineError::Misuse("this loop is over".into())
 }

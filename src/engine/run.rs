@@ -79,6 +79,8 @@ struct Tally {
     usage: UsageTotals,
     summary: Option<String>,
     stopped: Option<String>,
+    /// The tree that the checks held on.
+    checked: Option<String>,
     commit: Option<String>,
 }
 
@@ -212,6 +214,7 @@ impl Run {
             feedback_bytes: spec.feedback_bytes,
         };
         let session = self.start_session(&spec.id, scope, Some(spec.kill_switch.clone()), sensing, limits);
+        let number = session.number();
         let mut slot = self.0.session.lock().await;
         if slot.as_ref().is_some_and(Session::is_open) {
             return Err(EngineError::Misuse("an iteration of another loop is still open in this run".into()));
@@ -220,7 +223,7 @@ impl Run {
             self.absorb(Some(&old), old.stop_reason().map(|reason| (reason, false)));
         }
         *slot = Some(session);
-        Ok(Pump::new(self.clone(), spec.budget))
+        Ok(Pump::new(self.clone(), number, spec.budget, spec.breaker.diagnosis))
     }
 
     /// Reads sensors outside of a loop.
@@ -242,7 +245,7 @@ impl Run {
             feedback_bytes: 16 << 10,
         };
         let mut session = Session::new(
-            self.around(String::new()),
+            self.around(String::new(), u32::MAX),
             Scope::everything(),
             None,
             sensing,
@@ -264,6 +267,12 @@ impl Run {
             duration_s: result.duration_s,
             output: Some(output),
         })?;
+        // A driven loop holds the lock: it compares by itself, after the turn that comes next.
+        if let Ok(mut slot) = self.0.session.try_lock()
+            && let Some(session) = slot.as_mut()
+        {
+            session.after_command().await?;
+        }
         Ok(result)
     }
 
@@ -335,7 +344,11 @@ impl Run {
                 ChangeSummary { empty: true, ..Default::default() }
             }
         };
-        let verified = reason == Reason::Completed && tally.verified;
+        let mut verified = reason == Reason::Completed && tally.verified;
+        if verified && tally.checked.as_ref() != Some(&change.tree) {
+            verified = false;
+            self.note("warn", "the tree changed after the checks had run, so nothing verifies it as it is now")?;
+        }
         if let (Some(message), Reason::Completed, false) = (&tally.commit, reason, change.empty) {
             let message =
                 message.replace("{iterations}", &tally.iterations.to_string()).replace("{reason}", reason.name());
@@ -385,8 +398,9 @@ impl Run {
         Ok(Scope::new(fence.clone(), all)?)
     }
 
-    fn around(&self, path: String) -> Around {
+    fn around(&self, path: String, number: u32) -> Around {
         Around {
+            number,
             world: Arc::clone(&self.0.parts.world),
             recorder: Arc::clone(&self.0.parts.recorder),
             interrupts: Arc::clone(&self.0.parts.interrupts),
@@ -406,7 +420,7 @@ impl Run {
         let number = self.0.loops.fetch_add(1, Ordering::Relaxed);
         let path = if number == 0 { id.to_owned() } else { format!("{id}#{}", number + 1) };
         let governor = Governor::new(limits, self.0.parts.world.clock().awake());
-        Session::new(self.around(path), scope, kill_switch, sensing, governor)
+        Session::new(self.around(path, number), scope, kill_switch, sensing, governor)
     }
 
     fn absorb(&self, session: Option<&Session>, end: Option<(Reason, bool)>) {
@@ -426,6 +440,8 @@ impl Run {
         if let Some((reason, verified)) = end {
             tally.reason = Some(reason);
             tally.verified = verified;
+            tally.checked =
+                session.and_then(Session::last_change).map(|change| change.tree.clone()).filter(|_| verified);
         }
     }
 

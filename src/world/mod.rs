@@ -201,6 +201,9 @@ pub trait World: Send + Sync {
     /// Reverts paths outside of the scope; names them.
     async fn fence(&self, since: &Point, scope: &Scope) -> Result<Vec<String>, WorldError>;
 
+    /// The id of the tree as it is.
+    async fn tree(&self) -> Result<String, WorldError>;
+
     /// Compares the tree as it is with a point.
     async fn changes(&self, since: &Point) -> Result<ChangeSummary, WorldError>;
 

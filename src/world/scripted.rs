@@ -92,6 +92,8 @@ struct State {
     turns: VecDeque<ScriptedTurn>,
     readings: BTreeMap<String, Series>,
     sabotage: Vec<String>,
+    /// The file that a command line writes, with its content.
+    command_edits: BTreeMap<String, (String, String)>,
     prompts: Vec<String>,
     done: Vec<String>,
     random: u64,
@@ -120,6 +122,12 @@ impl ScriptedWorld {
     /// Sets what a sensor says when it is read again on the same tree; without it, what it said before.
     pub fn flaky(self, id: &str, again: impl IntoIterator<Item = Option<u64>>) -> ScriptedWorld {
         self.lock().readings.entry(id.into()).or_default().again = again.into_iter().collect();
+        self
+    }
+
+    /// What a command line of the script writes into a file whenever it is run.
+    pub fn command_edits(self, line: &str, path: &str, content: &str) -> ScriptedWorld {
+        self.lock().command_edits.insert(line.into(), (path.into(), content.into()));
         self
     }
 
@@ -281,6 +289,10 @@ impl World for ScriptedWorld {
         Ok(out)
     }
 
+    async fn tree(&self) -> Result<String, WorldError> {
+        Ok(self.lock().save().tree)
+    }
+
     async fn changes(&self, since: &Point) -> Result<ChangeSummary, WorldError> {
         let mut state = self.lock();
         let now = state.save();
@@ -359,8 +371,16 @@ impl World for ScriptedWorld {
         Ok(Restored { restored: paths.len() as u64, conflicts: Vec::new() })
     }
 
-    async fn command(&self, command: &CommandSpec, _cancel: &CancellationToken) -> Result<CommandResult, WorldError> {
-        self.lock().done.push(format!("command {}", command.line.show()));
+    async fn command(&self, command: &CommandSpec, cancel: &CancellationToken) -> Result<CommandResult, WorldError> {
+        if cancel.is_cancelled() {
+            return Err(WorldError::Cancelled);
+        }
+        let mut state = self.lock();
+        let line = command.line.show();
+        if let Some((path, content)) = state.command_edits.get(&line).cloned() {
+            state.tree.insert(path, content);
+        }
+        state.done.push(format!("command {line}"));
         Ok(CommandResult {
             ok: true,
             code: 0,
@@ -382,7 +402,9 @@ impl World for ScriptedWorld {
     }
 
     async fn write(&self, path: &str, text: &str) -> Result<(), WorldError> {
-        self.lock().tree.insert(path.to_owned(), text.to_owned());
+        let mut state = self.lock();
+        state.tree.insert(path.to_owned(), text.to_owned());
+        state.done.push(format!("write {path}"));
         Ok(())
     }
 }

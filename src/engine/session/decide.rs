@@ -29,6 +29,7 @@ impl Session {
         self.record_decision(&verdict, complete)?;
         self.step_done(Step::RecordDecision(verdict.decision))?;
         let observation = self.observe();
+        self.closed = Some(observation.clone());
         let open = self.opened()?.clone();
         self.apply(&open, verdict.decision).await?;
         self.step_done(Step::Apply(verdict.decision))?;
@@ -82,7 +83,7 @@ impl Session {
             usage: self.governor.totals,
         })?;
         self.step_done(Step::RecordEnd)?;
-        self.closed = self.open.take().map(|open| open.change);
+        self.open = None;
         Ok(())
     }
 
@@ -109,6 +110,9 @@ impl Session {
 
     /// Ends the open iteration without a decision of the loop's: guard, roll back, record.
     pub(in crate::engine) async fn abort(&mut self) -> Result<(), EngineError> {
+        if self.open.is_some() {
+            self.closed = Some(self.observe());
+        }
         let Some(open) = &mut self.open else { return Ok(()) };
         open.machine = open.machine.abort();
         let open = open.clone();

@@ -10,6 +10,9 @@ mod steps;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
+use super::diagnosis;
 use super::error::EngineError;
 use super::governor::Governor;
 use super::interrupts::Interrupts;
@@ -17,7 +20,7 @@ use super::iteration::{Iteration, OutOfOrder, Step, Wish};
 use super::recorder::Recorder;
 use crate::journal::Event;
 use crate::policy::scope::Scope;
-use crate::policy::{AgentSpec, ChangeSummary, Observation, Reason, Sense, Strategy, TurnSummary};
+use crate::policy::{AgentSpec, BreakerKind, ChangeSummary, Observation, Reason, Sense, Strategy, TurnSummary};
 use crate::world::{Point, World};
 
 /// The iteration that is open.
@@ -43,6 +46,8 @@ pub(super) struct Sensing {
 
 /// A loop at work.
 pub(super) struct Session {
+    /// Which loop of its run, from 0.
+    number: u32,
     world: Arc<dyn World>,
     recorder: Arc<dyn Recorder>,
     interrupts: Arc<Interrupts>,
@@ -53,7 +58,8 @@ pub(super) struct Session {
     /// Memory and limits.
     pub(super) governor: Governor,
     open: Option<Open>,
-    closed: Option<ChangeSummary>,
+    /// What was known when the last iteration was decided.
+    closed: Option<Observation>,
     memory: pass::Memory,
     /// Why the loop takes no further iteration.
     stop: Option<Reason>,
@@ -62,6 +68,8 @@ pub(super) struct Session {
 
 /// What a session needs from the run that it belongs to.
 pub(super) struct Around {
+    /// Which loop of the run, from 0.
+    pub(super) number: u32,
     pub(super) world: Arc<dyn World>,
     pub(super) recorder: Arc<dyn Recorder>,
     pub(super) interrupts: Arc<Interrupts>,
@@ -78,6 +86,7 @@ impl Session {
     ) -> Session {
         let asleep = around.world.clock().asleep();
         Session {
+            number: around.number,
             world: around.world,
             recorder: around.recorder,
             interrupts: around.interrupts,
@@ -92,6 +101,11 @@ impl Session {
             stop: None,
             asleep,
         }
+    }
+
+    /// Which loop of its run, from 0.
+    pub(super) fn number(&self) -> u32 {
+        self.number
     }
 
     pub(super) fn stop_reason(&self) -> Option<Reason> {
@@ -125,12 +139,27 @@ impl Session {
 
     /// The change of the iteration that is open or was closed last.
     pub(super) fn last_change(&self) -> Option<&ChangeSummary> {
-        self.change().or(self.closed.as_ref())
+        self.change().or(self.closed.as_ref().map(|closed| &closed.change))
+    }
+
+    /// Writes down that a breaker opened, with a diagnosis for the person who finds the loop stopped; `file` takes it too.
+    pub(super) async fn open_breaker(&self, kind: BreakerKind, file: Option<&str>) -> Result<(), EngineError> {
+        let known = self.closed.clone().unwrap_or_else(|| self.observe());
+        let diagnosis = diagnosis::write(&known, &self.path, kind);
+        if let Some(file) = file {
+            self.world.write(file, &diagnosis).await?;
+        }
+        self.record(&Event::BreakerOpened { breaker: kind, diagnosis })
     }
 
     /// A remark of the host for the record.
     pub(super) fn note(&self, text: &str) -> Result<(), EngineError> {
         self.record(&Event::Noted { level: "warn".into(), text: text.to_owned() })
+    }
+
+    /// Fires when the run is to end now. Hand it to everything that takes time.
+    pub(super) fn asked_now(&self) -> &CancellationToken {
+        self.interrupts.now()
     }
 
     /// A number between 0 and 1 from the run's seed.

@@ -95,6 +95,31 @@ impl Session {
         Ok(sense)
     }
 
+    /// Looks at the tree again after a command of the script, which may have changed it while the iteration is open:
+    /// guard and fence hold for that too, and readings of another tree count no more.
+    pub(in crate::engine) async fn after_command(&mut self) -> Result<(), EngineError> {
+        if !self.open.as_ref().is_some_and(|open| open.machine.is_waiting()) {
+            return Ok(());
+        }
+        match self.look_again().await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.abort_because(error).await),
+        }
+    }
+
+    async fn look_again(&mut self) -> Result<(), EngineError> {
+        self.guard().await?;
+        self.fence().await?;
+        let open = self.opened()?;
+        let tree = self.world.tree().await?;
+        if tree == open.change.tree {
+            return Ok(());
+        }
+        self.compare().await?;
+        self.opened_mut()?.sense = None;
+        Ok(())
+    }
+
     /// Reads sensors outside of an iteration: the base of all comparisons.
     pub(in crate::engine) async fn baseline(&mut self, sensors: &[SensorSpec]) -> Result<Sense, EngineError> {
         let point = self.world.checkpoint(0).await?;

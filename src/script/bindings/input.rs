@@ -8,7 +8,10 @@ use crate::script::vm::{Shared, inside};
 
 pub(super) static NAMESPACE: Namespace = Namespace {
     name: "input",
-    shape: Shape::Value { kind: "table<string, any>", doc: "what --input gave; a key that was not given is nil" },
+    shape: Shape::Value {
+        kind: "table<string, any>",
+        doc: "what --input gave; a key that was not given is nil, null in a list is ln.json.null",
+    },
     later: &[],
     make: frozen,
 };
@@ -28,7 +31,9 @@ fn freeze(lua: &Lua, json: &Json) -> mlua::Result<Value> {
         }
         Json::Array(items) => {
             for (at, item) in items.iter().enumerate() {
-                content.raw_set(at + 1, freeze(lua, item)?)?;
+                // Nil would end the list there.
+                let item = if item.is_null() { Value::NULL } else { freeze(lua, item)? };
+                content.raw_set(at + 1, item)?;
             }
         }
         plain => return crate::script::data::to_lua(lua, plain),

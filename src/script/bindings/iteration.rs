@@ -18,12 +18,13 @@ use crate::script::vm::{self, Shared, place, show};
 /// The open iteration: its methods drive it, its fields are the observation as of the last of them.
 pub(super) struct IterationObject {
     pump: Arc<Pump>,
+    number: u32,
     seen: Arc<Mutex<Json>>,
 }
 
 impl IterationObject {
-    pub(super) fn new(pump: Arc<Pump>, seen: Json) -> IterationObject {
-        IterationObject { pump, seen: Arc::new(Mutex::new(seen)) }
+    pub(super) fn new(pump: Arc<Pump>, number: u32, seen: Json) -> IterationObject {
+        IterationObject { pump, number, seen: Arc::new(Mutex::new(seen)) }
     }
 }
 
@@ -66,6 +67,7 @@ impl UserData for IterationObject {
 
 struct This {
     pump: Arc<Pump>,
+    number: u32,
     seen: Arc<Mutex<Json>>,
 }
 
@@ -73,7 +75,9 @@ impl This {
     fn of(lua: &Lua, this: &Value, call: &str) -> mlua::Result<This> {
         effect::allowed_outside_of_loops(lua, &format!("it:{call}"), "use `it` while the script's function runs")?;
         match this.as_userdata().and_then(|data| data.borrow::<IterationObject>().ok()) {
-            Some(object) => Ok(This { pump: Arc::clone(&object.pump), seen: Arc::clone(&object.seen) }),
+            Some(object) => {
+                Ok(This { pump: Arc::clone(&object.pump), number: object.number, seen: Arc::clone(&object.seen) })
+            }
             None => Err(wrong(lua, format!("write it:{call} with a colon"))),
         }
     }
@@ -85,8 +89,13 @@ impl This {
         W: FnOnce(Arc<Pump>) -> F + Send + 'static,
         F: Future<Output = Result<T, EngineError>> + Send + 'static,
     {
-        let This { pump, seen } = self;
+        let This { pump, number, seen } = self;
         vm::effect(lua, async move {
+            if pump.open_iteration().await != Some(number) {
+                return Err(EngineError::Misuse(format!(
+                    "iteration {number} is over, and nothing can be done in it any more: each ends with its one decision"
+                )));
+            }
             let answer = work(Arc::clone(&pump)).await?;
             // After it:done() there is nothing more to know.
             if let Ok(observation) = pump.observation().await {

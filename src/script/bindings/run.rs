@@ -122,8 +122,9 @@ async fn next(lua: Lua, pump: Arc<Pump>) -> mlua::Result<Value> {
     })
     .await?;
     match opened {
-        (Some(_), Some(observation)) => {
-            let iteration = lua.create_userdata(IterationObject::new(pump, records::observation(&observation)))?;
+        (Some(number), Some(observation)) => {
+            let iteration =
+                lua.create_userdata(IterationObject::new(pump, number, records::observation(&observation)))?;
             Ok(Value::UserData(iteration))
         }
         _ => Ok(Value::Nil),

@@ -14,7 +14,7 @@ use crate::script::vm::{Shared, place};
 pub(super) static NAMESPACE: Namespace = Namespace {
     name: "sh",
     shape: Shape::Function(Signature {
-        doc: "Runs a command in the workspace and waits for it; all its processes end with it. An exit code that is not 0 is no error.",
+        doc: "Runs a command in the workspace and waits for it; all its processes end with it. An exit code that is not 0 is no error. Inside of an open iteration, fence and guard hold for it too.",
         params: &[("cmd", "string|lunation.ShOpts")],
         returns: Some("lunation.CmdResult"),
     }),

@@ -184,6 +184,10 @@ impl World for LiveWorld {
         self.revert_out_of_scope(since, scope).await
     }
 
+    async fn tree(&self) -> Result<String, WorldError> {
+        self.tree_now().await
+    }
+
     async fn changes(&self, since: &Point) -> Result<ChangeSummary, WorldError> {
         self.compare_with(since).await
     }

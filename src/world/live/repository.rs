@@ -65,6 +65,10 @@ impl LiveWorld {
         .await
     }
 
+    pub(super) async fn tree_now(&self) -> Result<String, WorldError> {
+        self.on_workspace("captured", |workspace| Ok(workspace.tree()?.to_string())).await
+    }
+
     pub(super) async fn compare_with(&self, since: &Point) -> Result<ChangeSummary, WorldError> {
         let id = since.id.clone();
         let (mut summary, text) = self

@@ -79,7 +79,7 @@ pub(crate) fn event_line(event: &Event) -> (Tone, String) {
             (Tone::Dim, format!("iteration ended, {} so far", seconds(usage.wall_s)))
         }
         Event::RungChanged { from, to, why } => {
-            (Tone::Warn, format!("ladder: rung {from} to {to}, because of {}", short(why, MOST)))
+            (Tone::Warn, format!("ladder: rung {from} to {to}: {}", short(why, MOST)))
         }
         Event::BackedOff { seconds: wait, why } => {
             (Tone::Warn, format!("waits {}: {}", seconds(*wait), short(why, MOST)))
