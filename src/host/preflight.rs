@@ -11,7 +11,7 @@ use crate::engine::EngineError;
 use crate::mechanism::agent;
 use crate::mechanism::repo::{Repository, RepositoryOptions};
 use crate::policy::scope::Scope;
-use crate::policy::{AgentSource, AgentSpec, LoopSpec, Mode, SpecError};
+use crate::policy::{AgentSource, AgentSpec, LoopSpec, Mode, Parser, SpecError};
 use crate::script::{Loaded, Source, Trust, Trusted, Vm, VmOptions, find};
 
 /// A script that may run.
@@ -132,7 +132,7 @@ pub(super) async fn ready(host: &Host, script: &Script) -> Result<Ready, HostErr
 pub(super) async fn plan(host: &Host, script: &Script) -> Result<Plan, HostError> {
     let checked = load(host, script).await?;
     let spec = checked.loaded.spec().cloned();
-    let mut warnings = checked.loaded.warnings.clone();
+    let mut warnings = Vec::new();
     let mut agents = Vec::new();
     if let Some(spec) = &spec {
         check_spec(spec)?;
@@ -144,7 +144,7 @@ pub(super) async fn plan(host: &Host, script: &Script) -> Result<Plan, HostError
             };
             agents.push(AgentPlan { agent: agent.label(), program });
         }
-        warnings.extend(odd(spec));
+        warnings = odd(spec);
     }
     Ok(Plan {
         script: checked.path,
@@ -226,6 +226,13 @@ fn odd(spec: &LoopSpec) -> Vec<String> {
     if completes && spec.sensors.is_empty() && spec.completion.mode == Mode::LlmOnly {
         warnings.push(
             "the agent's word alone completes this loop: that is reported as unverified and exits with 1; add sensors to verify it".into(),
+        );
+    }
+    let tells_usage =
+        |agent: &AgentSpec| !matches!((&agent.source, &agent.parse), (AgentSource::Command(_), Parser::Text));
+    if (spec.budget.cost_usd.is_some() || spec.budget.tokens.is_some()) && !spec.agents.iter().any(tells_usage) {
+        warnings.push(
+            "no agent of this loop tells what it uses, so its budget for tokens or cost never ends it; iterations and wall do".into(),
         );
     }
     warnings

@@ -12,7 +12,7 @@ use super::policy::LuaPolicy;
 use super::source::Source;
 use super::vm::{Phase, Shared, Vm, call, place, show};
 use crate::engine::{EngineError, Run, RunResult};
-use crate::policy::{LoopSpec, Mode, PolicyError, Reason};
+use crate::policy::{LoopSpec, PolicyError, Reason};
 
 /// What a script returned.
 #[derive(Debug, Clone)]
@@ -32,8 +32,6 @@ pub struct Loaded {
     pub manifest: Manifest,
     /// Paths that no agent of it may write, relative to the workspace: script, modules, prompt files.
     pub protected: Vec<String>,
-    /// Remarks that stop nothing.
-    pub warnings: Vec<String>,
     entry: Entry,
 }
 
@@ -84,27 +82,7 @@ pub(super) fn from_returned(shared: &Arc<Shared>, source: &Source, value: Value)
             .at(Some(Place { file: source.name.clone(), line: None })));
         }
     };
-    let warnings = warnings(&kind);
-    Ok(Loaded { kind, manifest, protected, warnings, entry })
-}
-
-/// Remarks on a script that can be run, and will hardly do what its author hopes.
-fn warnings(kind: &Kind) -> Vec<String> {
-    let Kind::Loop(spec) = kind else { return Vec::new() };
-    let mut warnings = Vec::new();
-    if spec.sensors.is_empty() && spec.completion.sentinel.is_none() && !spec.callbacks.complete {
-        warnings.push(
-            "nothing says when this loop is done: it runs until its budget is used up; add sensors, or complete = \
-             ln.complete.sentinel \"DONE\""
-                .into(),
-        );
-    }
-    if spec.completion.mode == Mode::LlmOnly {
-        warnings.push(
-            "the agent's word alone ends this loop: its result is reported as unverified; add sensors to have it checked".into(),
-        );
-    }
-    warnings
+    Ok(Loaded { kind, manifest, protected, entry })
 }
 
 /// Prompt files that a function script names as a plain string are read now, not when it comes to them: what an agent

@@ -123,16 +123,33 @@ fn reading_and_writing_again_gives_the_same_bytes() {
     assert!(again == fs::read_to_string(place.file()).unwrap(), "the bytes differ");
 }
 
-/// Makes the sample above. The sample of a version is made once and then kept as it is.
-#[test]
-#[ignore = "run by hand when the format gets a new version, after removing the old sample if that was never released"]
-fn make_the_sample() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/journal-v1").join(run_id(START, 1).as_str());
-    let mut story = Story::begin(&dir, TestClock::at(START), run_id(START, 1));
+/// The story of the sample, told into this folder.
+fn tell_the_sample(dir: &Path) {
+    let mut story = Story::begin(dir, TestClock::at(START), run_id(START, 1));
     story.iterate(Step::rollback(4, "broke test_3"));
     story.iterate(Step { fenced: &["tests/a.rs (modified)"], guarded: &["HEAD moved to 123"], ..Step::keep(1) });
     story.iterate(Step::stall()).climb(1, 2).iterate(Step { rung: 2, ..Step::keep(0) });
     story.end(Reason::Completed, true);
+}
+
+/// The sample of a version is made once and then kept as it is. When the format gets a new version:
+/// `MAKE_JOURNAL_SAMPLE=tests/data/journal-v2 cargo test --test journal` makes that one's.
+#[test]
+fn the_story_of_the_sample_is_told_in_the_same_kinds_of_records_today() {
+    if let Some(folder) = std::env::var_os("MAKE_JOURNAL_SAMPLE") {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(run_id(START, 1).as_str());
+        assert!(!dir.exists(), "a sample that is there is never made anew");
+        tell_the_sample(&dir);
+    }
+    let place = Place::new();
+    let dir = place.dir().with_file_name(run_id(START, 1).as_str());
+    tell_the_sample(&dir);
+    let kinds = |dir: &Path| -> Vec<String> {
+        let recording = Recording::read(dir).unwrap();
+        recording.records.iter().map(|record| record.event.kind().to_owned()).collect()
+    };
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/journal-v1/20261130-201026-00040g2081");
+    assert_eq!(kinds(&dir), kinds(&sample));
 }
 
 #[test]

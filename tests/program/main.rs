@@ -1,6 +1,7 @@
 //! The program from end to end, as a person or another program uses it: real git, real processes, fake agents.
 
 mod bad_input;
+mod by_hand;
 mod demo;
 mod ending_early;
 mod newcomer;

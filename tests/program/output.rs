@@ -130,3 +130,13 @@ fn input_reaches_the_script() {
     project.lunation(&["prompt", "1"]).exits_with(0).says("Fix ticket 4711");
     project.lunation(&["check", "--input", "ticket"]).exits_with(4).complains("KEY=VALUE");
 }
+
+#[test]
+fn what_cannot_be_covered_is_told_at_the_end() {
+    use std::os::unix::fs::FileTypeExt as _;
+    let project = Project::with_a_failing_test().with_a_loop("sed -i 's/-/+/' src/calc.sh; echo fixed", "");
+    let socket = project.root().join("src/socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    assert!(std::fs::symlink_metadata(&socket).unwrap().file_type().is_socket());
+    project.lunation(&["run", "--trust"]).exits_with(0).says("not covered: src/socket (");
+}

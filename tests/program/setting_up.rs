@@ -82,7 +82,15 @@ fn check_warns_of_a_loop_that_nothing_can_complete() {
         "loop.lua",
         format!("local ln = require \"lunation\"\nreturn ln.loop {{ agent = ln.agent {{ \"sh\", \"{agent}\" }}, prompt = \"x\" }}\n"),
     );
-    project.lunation(&["check"]).exits_with(0).says("warning: nothing can complete this loop");
+    let answer = project.lunation(&["check"]);
+    answer.exits_with(0).says("warning: nothing can complete this loop");
+    assert_eq!(answer.out.matches("warning:").count(), 1, "{}", answer.out);
+}
+
+#[test]
+fn check_warns_of_a_cost_budget_that_nobody_reports_to() {
+    let project = Project::with_a_failing_test().with_a_loop(FIXES, "budget = { cost_usd = 1 },");
+    project.lunation(&["check"]).exits_with(0).says("warning: no agent of this loop tells what it uses");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! From the process's arguments and environment to a command, and from its result to an exit code.
 //!
-//! Reads the ambient environment together with `place.rs`; the library gets values.
+//! Reads the ambient environment together with `surroundings.rs`; the library gets values.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;

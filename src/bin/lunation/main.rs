@@ -4,7 +4,6 @@ mod app;
 mod args;
 mod commands;
 mod exit_code;
-mod place;
 mod present;
 mod quoting;
 mod surroundings;

@@ -6,11 +6,12 @@ use lunation::report::IterationRow;
 use serde_json::json;
 
 use super::iteration::{self, Chosen};
-use crate::args::{Global, OfIteration};
+use crate::args::OfIteration;
 use crate::present::{Output, Tone, clean};
+use crate::surroundings::Surroundings;
 
-pub(crate) fn run(global: &Global, args: &OfIteration, out: &mut Output) -> anyhow::Result<ExitCode> {
-    let Chosen { run, row } = iteration::choose(global, args, out)?;
+pub(crate) fn run(args: &OfIteration, around: &Surroundings, out: &mut Output) -> anyhow::Result<ExitCode> {
+    let Chosen { run, row } = iteration::choose(args, around, out)?;
     let diff = row.diff.as_ref().map(|id| blob(&run.dir, id)).transpose()?;
     if out.json() {
         out.value(&json!({

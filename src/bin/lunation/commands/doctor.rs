@@ -14,7 +14,6 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::runtime;
-use crate::place;
 use crate::present::{Output, Table, Tone, clean};
 use crate::surroundings::Surroundings;
 
@@ -88,7 +87,7 @@ async fn look(around: &Surroundings) -> anyhow::Result<Report> {
         tier: processes.tier().clone(),
         tools,
         agents,
-        state: place::state_home()?,
+        state: around.state_home()?,
         repository,
         repository_state,
         repository_problem,

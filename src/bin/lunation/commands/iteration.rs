@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use lunation::journal::{Recording, RunEntry};
 use lunation::report::{IterationRow, Summary};
 
-use crate::args::{Global, IterationChoice, OfIteration};
+use crate::args::{IterationChoice, OfIteration};
 use crate::exit_code::UsageError;
-use crate::place;
 use crate::present::{Output, Tone, count};
+use crate::surroundings::Surroundings;
 
 /// An iteration of a run.
 pub(super) struct Chosen {
@@ -17,8 +17,8 @@ pub(super) struct Chosen {
 }
 
 /// The iteration that the arguments name; remarks about the choice go to standard error.
-pub(super) fn choose(global: &Global, args: &OfIteration, out: &mut Output) -> anyhow::Result<Chosen> {
-    let run = place::run(&place::runs(&global.directory)?, &args.run)?;
+pub(super) fn choose(args: &OfIteration, around: &Surroundings, out: &mut Output) -> anyhow::Result<Chosen> {
+    let run = around.run(&args.run)?;
     let recording = Recording::read(&run.dir)?;
     for problem in &recording.problems {
         out.remark(Tone::Bad, &format!("record: {}", problem.what))?;

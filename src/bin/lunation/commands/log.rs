@@ -5,13 +5,16 @@ use std::collections::VecDeque;
 use lunation::journal::{Event, Item, Record, RecordReader};
 use lunation::policy::ExitCode;
 
-use crate::args::{Global, Log};
+use crate::args::Log;
 use crate::exit_code::UsageError;
-use crate::place;
 use crate::present::{Output, Tone, clean, event_line, seconds};
+use crate::surroundings::Surroundings;
 
-pub(crate) fn run(global: &Global, args: &Log, out: &mut Output) -> anyhow::Result<ExitCode> {
-    let run = place::run(&place::runs(&global.directory)?, &args.run)?;
+/// Names less alike than this are not suggested.
+const NEAR: f64 = 0.8;
+
+pub(crate) fn run(args: &Log, around: &Surroundings, out: &mut Output) -> anyhow::Result<ExitCode> {
+    let run = around.run(&args.run)?;
     check_kinds(&args.kind)?;
     if !out.json() {
         out.extra(&Tone::Strong.paint(&format!("run {}", run.id)))?;
@@ -60,11 +63,15 @@ fn wanted(record: &Record, kinds: &[String]) -> bool {
 fn check_kinds(kinds: &[String]) -> Result<(), UsageError> {
     for kind in kinds {
         if !Event::KINDS.contains(&kind.as_str()) {
-            let near = Event::KINDS.iter().max_by_key(|known| (strsim::jaro_winkler(known, kind) * 1000.0) as u64);
-            let hint = near.map(|near| format!("did you mean {near}? All kinds: {}", Event::KINDS.join(", ")));
+            let near = Event::KINDS
+                .iter()
+                .map(|known| (strsim::jaro_winkler(known, kind), known))
+                .filter(|(likeness, _)| *likeness >= NEAR)
+                .max_by(|(a, _), (b, _)| a.total_cmp(b));
+            let near = near.map(|(_, near)| format!("did you mean {near}? ")).unwrap_or_default();
             return Err(UsageError::new(
                 format!("there is no kind of record called `{kind}`"),
-                hint.unwrap_or_default(),
+                format!("{near}All kinds: {}", Event::KINDS.join(", ")),
             ));
         }
     }

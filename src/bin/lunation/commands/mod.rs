@@ -39,12 +39,12 @@ pub(crate) fn run(cli: Cli, around: &Surroundings, out: &mut Output) -> anyhow::
         Command::Restore(args) => restore::run(&args, around, out),
         Command::Types(args) => types::run(&args, around, out),
         Command::Doctor => doctor::run(around, out),
-        Command::Status(args) => status::run(global, &args, out),
-        Command::Why(args) => why::run(global, &args, out),
-        Command::Log(args) => log::run(global, &args, out),
-        Command::Prompt(args) => prompt::run(global, &args, out),
-        Command::Diff(args) => diff::run(global, &args, out),
-        Command::Report(args) => report::run(global, &args, out),
+        Command::Status(args) => status::run(&args, around, out),
+        Command::Why(args) => why::run(&args, around, out),
+        Command::Log(args) => log::run(&args, around, out),
+        Command::Prompt(args) => prompt::run(&args, around, out),
+        Command::Diff(args) => diff::run(&args, around, out),
+        Command::Report(args) => report::run(&args, around, out),
     }
 }
 

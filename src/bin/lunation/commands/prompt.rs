@@ -5,12 +5,13 @@ use lunation::policy::ExitCode;
 use serde_json::json;
 
 use super::iteration::{self, Chosen};
-use crate::args::{Global, OfIteration};
+use crate::args::OfIteration;
 use crate::exit_code::UsageError;
 use crate::present::Output;
+use crate::surroundings::Surroundings;
 
-pub(crate) fn run(global: &Global, args: &OfIteration, out: &mut Output) -> anyhow::Result<ExitCode> {
-    let Chosen { run, row } = iteration::choose(global, args, out)?;
+pub(crate) fn run(args: &OfIteration, around: &Surroundings, out: &mut Output) -> anyhow::Result<ExitCode> {
+    let Chosen { run, row } = iteration::choose(args, around, out)?;
     let Some(id) = &row.prompt else {
         let message = format!("iteration {} of run {} ended before it had a prompt", row.iteration, run.id);
         return Err(UsageError::new(message, "`lunation why` tells why").into());

@@ -6,19 +6,19 @@ use lunation::report::{Figures, IterationRow, Summary, mode_name};
 use serde_json::json;
 
 use super::status::tone;
-use crate::args::{Global, Report};
-use crate::place;
+use crate::args::Report;
 use crate::present::{Output, Table, Tone, count, percent, seconds, short};
+use crate::surroundings::Surroundings;
 
 /// Longest note in a table, in characters.
 const MOST_NOTE: usize = 60;
 
-pub(crate) fn run(global: &Global, args: &Report, out: &mut Output) -> anyhow::Result<ExitCode> {
-    let runs = place::runs(&global.directory)?;
+pub(crate) fn run(args: &Report, around: &Surroundings, out: &mut Output) -> anyhow::Result<ExitCode> {
+    let runs = around.runs()?;
     if args.all {
         return all(&runs, out);
     }
-    let run = place::run(&runs, &args.run)?;
+    let run = around.run(&args.run)?;
     let summary = read(&run)?;
     if out.json() {
         out.value(&summary)?;

@@ -14,7 +14,6 @@ use serde_json::json;
 
 use crate::args::Restore;
 use crate::exit_code::UsageError;
-use crate::place;
 use crate::present::{Output, Tone, clean, count};
 use crate::surroundings::{Here, Surroundings};
 
@@ -27,7 +26,7 @@ pub(crate) fn run(args: &Restore, around: &Surroundings, out: &mut Output) -> an
     let here = around.here()?;
     let (id, what) = target(args, around)?;
     let lock = hold(&here)?;
-    let options = place::repository_options();
+    let options = around.repository_options();
     if let Some(recovered) = recover(&here.state, &lock, &options)? {
         out.remark(
             Tone::Warn,
@@ -55,7 +54,7 @@ fn target(args: &Restore, around: &Surroundings) -> anyhow::Result<(String, Stri
         )
         .into());
     };
-    let run = place::run(&place::runs(&around.folder)?, &args.run)?;
+    let run = around.run(&args.run)?;
     let recording = Recording::read(&run.dir)?;
     let found = recording.records.iter().rev().find_map(|record| match &record.event {
         Event::RunStarted(started) if number == 0 => Some(started.checkpoint.clone()),

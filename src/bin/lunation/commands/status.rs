@@ -5,13 +5,12 @@ use lunation::policy::ExitCode;
 use lunation::report::{IterationRow, RunState, Summary};
 use serde_json::json;
 
-use crate::args::{Global, Status};
-use crate::place;
+use crate::args::Status;
 use crate::present::{Output, Tone, clean, count, seconds};
+use crate::surroundings::Surroundings;
 
-pub(crate) fn run(global: &Global, args: &Status, out: &mut Output) -> anyhow::Result<ExitCode> {
-    let runs = place::runs(&global.directory)?;
-    let run = match place::run(&runs, &args.run) {
+pub(crate) fn run(args: &Status, around: &Surroundings, out: &mut Output) -> anyhow::Result<ExitCode> {
+    let run = match around.run(&args.run) {
         Err(error) if args.run.run.is_none() && matches!(error.downcast_ref(), Some(FindError::NoRuns)) => {
             return none(out);
         }
@@ -57,7 +56,7 @@ fn details(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     let script = summary.script.as_deref().map_or_else(|| "a policy in Rust".to_owned(), clean);
     let branch = summary.branch.as_deref().map(|branch| format!(" on {}", clean(branch))).unwrap_or_default();
-    let started = summary.started.as_deref().map(|at| format!(", started {at}")).unwrap_or_default();
+    let started = summary.started.as_deref().map(|at| format!(", started {}", to_the_second(at))).unwrap_or_default();
     lines.push(format!("{script}{branch}{started}"));
     if let Some(row) = summary.iterations.last() {
         lines.push(stage(row));
@@ -94,4 +93,12 @@ fn stage(row: &IterationRow) -> String {
         (None, None, _) => format!("turn of {}", clean(&row.agent)),
     };
     format!("iteration {}: {what}", row.iteration)
+}
+
+/// A time of the record without the parts of a second, for people.
+fn to_the_second(at: &str) -> String {
+    match at.split_once('.') {
+        Some((seconds, _)) => format!("{seconds}Z"),
+        None => at.to_owned(),
+    }
 }

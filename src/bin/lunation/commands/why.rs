@@ -4,13 +4,13 @@ use lunation::journal::Recording;
 use lunation::policy::ExitCode;
 use lunation::report::{Summary, Why};
 
-use crate::args::{Global, Why as Args};
+use crate::args::Why as Args;
 use crate::exit_code::UsageError;
-use crate::place;
 use crate::present::{Output, clean_lines};
+use crate::surroundings::Surroundings;
 
-pub(crate) fn run(global: &Global, args: &Args, out: &mut Output) -> anyhow::Result<ExitCode> {
-    let run = place::run(&place::runs(&global.directory)?, &args.run)?;
+pub(crate) fn run(args: &Args, around: &Surroundings, out: &mut Output) -> anyhow::Result<ExitCode> {
+    let run = around.run(&args.run)?;
     let recording = Recording::read(&run.dir)?;
     let summary = Summary::of(&recording, Recording::is_being_written(&run.dir));
     let Some(why) = Why::of(&recording, &summary, args.iteration) else {

@@ -81,11 +81,15 @@ fn result(outcome: &Outcome, summary: &Summary, git: &str, was_dirty: bool) -> a
     let plain = |text: String| Line::new(Tone::Plain, text);
     let change = &outcome.ended.change;
     if change.empty {
-        return Ok(vec![plain("result: nothing changed".into())]);
+        let mut lines = vec![plain("result: nothing changed".into())];
+        lines.extend(not_covered(change));
+        return Ok(lines);
     }
     let size = format!("{} in {}", count(change.lines, "line"), count(change.file_count, "file"));
     if let Some(commit) = &summary.commit {
-        return Ok(vec![plain(format!("result: {size}, committed as {commit}"))]);
+        let mut lines = vec![plain(format!("result: {size}, committed as {commit}"))];
+        lines.extend(not_covered(change));
+        return Ok(lines);
     }
     let mut lines = vec![plain(format!("result: {size}, in your work tree; nothing was committed"))];
     lines.extend(change.files.iter().take(MOST_SHOWN).map(|path| plain(format!("  {}", clean(path)))));
@@ -99,7 +103,19 @@ fn result(outcome: &Outcome, summary: &Summary, git: &str, was_dirty: bool) -> a
         ));
     }
     lines.push(plain(format!("drop it: lunation restore 0 --run {}", outcome.run.short())));
+    lines.extend(not_covered(change));
     Ok(lines)
+}
+
+/// What could be neither watched nor put back.
+fn not_covered(change: &ChangeSummary) -> Option<Line> {
+    const MOST: usize = 5;
+    let shown: Vec<String> = change.left_alone.iter().take(MOST).map(|left| clean(left)).collect();
+    let more = match change.left_alone.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!shown.is_empty()).then(|| Line::new(Tone::Warn, format!("not covered: {}{more}", shown.join(", "))))
 }
 
 /// The commands that commit exactly what the run changed.

@@ -57,6 +57,8 @@ impl Happenings {
         match &record.event {
             // The last words are told when the run is over.
             Event::RunEnded(_) | Event::Prompted { .. } => Vec::new(),
+            // Nothing had to be put back.
+            Event::RolledBack { restored: 0, conflicts, .. } if conflicts.is_empty() => Vec::new(),
             // The person at the keyboard was told by the handler, with what another one does.
             Event::Interrupted { by, .. } if signals::are_named(by) => Vec::new(),
             Event::RunStarted(_) => {

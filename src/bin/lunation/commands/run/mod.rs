@@ -10,6 +10,7 @@ pub(crate) mod signals;
 mod trusting;
 
 use std::io::Write as _;
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,8 +26,7 @@ use self::printer::{Printer, Target, Teller};
 use self::signals::Signals;
 use super::runtime;
 use crate::args::{Global, Run};
-use crate::place;
-use crate::present::Tone;
+use crate::present::{self, Tone};
 use crate::surroundings::Surroundings;
 
 /// How long a run that was left at once may take to put its open iteration back.
@@ -89,7 +89,7 @@ pub(crate) async fn drive(
     let events = match telling.events {
         true => {
             let stream = EventStream::start()?;
-            builder = builder.subscribe_records(stream.listener(place::runs(&around.folder)?));
+            builder = builder.subscribe_records(stream.listener(around.runs()?));
             Some(stream)
         }
         false => None,
@@ -146,6 +146,9 @@ fn tell_end(printer: Printer, ended: &Ended, global: &Global, events: bool) -> b
     ended.paragraph.iter().cloned().for_each(|line| teller.tell(line));
     teller.tell(ended.last.clone());
     let taken = printer.finish();
+    if taken {
+        tell_error(ended, global, events);
+    }
     let last = match (global.json, global.quiet, events) {
         (true, _, false) => serde_json::to_string(&ended.summary),
         (false, true, false) => Ok(ended.last.text.clone()),
@@ -157,6 +160,25 @@ fn tell_end(printer: Printer, ended: &Ended, global: &Global, events: bool) -> b
         tracing::debug!(%error, "the end could not be told");
     }
     taken
+}
+
+/// An error that ended the run is told on standard error too, where it was not printed there already.
+fn tell_error(ended: &Ended, global: &Global, events: bool) {
+    let was_on_stderr = (global.json || events) && !global.quiet;
+    let was_seen = !global.quiet && is_same(std::io::stdout(), std::io::stderr());
+    let Some(error) = ended.summary.error.as_ref().filter(|_| !was_on_stderr && !was_seen) else { return };
+    let mut err = anstream::stderr().lock();
+    if let Err(error) = present::error(&mut err, &present::clean_lines(error), None) {
+        tracing::debug!(%error, "the error could not be told");
+    }
+}
+
+/// True when both are the same file, pipe or terminal, so that what is printed on one is seen with the other.
+fn is_same(one: impl AsFd, other: impl AsFd) -> bool {
+    match (rustix::fs::fstat(one), rustix::fs::fstat(other)) {
+        (Ok(one), Ok(other)) => (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino),
+        _ => false,
+    }
 }
 
 /// The exit code that the record tells.
