@@ -24,6 +24,7 @@ async fn bench(world: ScriptedWorld) -> Bench {
     let recorder = MemoryRecorder::new();
     let start = world.checkpoint(0).await.expect("a scripted checkpoint");
     let run = Run::new(RunParts {
+        id: "20260101-000000-test".into(),
         world: world.clone(),
         recorder: recorder.clone(),
         interrupts: Arc::new(Interrupts::new()),

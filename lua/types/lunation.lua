@@ -473,7 +473,7 @@ function ns_json.decode(text) end
 ---@class lunation
 ---@field VERSION string version of lunation
 ---@field API integer version of what scripts see
----@field input table<string, any> what --input gave; a key that was not given is nil
+---@field input table<string, any> what --input gave; a key that was not given is nil, null in a list is ln.json.null
 ---@field agent lunation.ns.agent An agent: a preset by name ("claude", "codex", "pi"), or a command with its options.
 ---@field prompt lunation.ns.prompt A prompt from a file beside the script, or else below the root. It is read once; no agent may write the file.
 ---@field sensor lunation.ns.sensor A check: exit code 0 is passed; 126, 127 and signals are broken; all else is failed.
@@ -491,7 +491,7 @@ function M.loop(opts) end
 ---@param list table<integer|string, lunation.Sensorish>
 ---@return lunation.Sensors
 function M.sensors(list) end
----Runs a command in the workspace and waits for it; all its processes end with it. An exit code that is not 0 is no error.
+---Runs a command in the workspace and waits for it; all its processes end with it. An exit code that is not 0 is no error. Inside of an open iteration, fence and guard hold for it too.
 ---@param cmd string|lunation.ShOpts
 ---@return lunation.CmdResult
 function M.sh(cmd) end

@@ -20,10 +20,10 @@ use super::session::{Around, Sensing, Session};
 use crate::journal::{Event, RunEnded};
 use crate::policy::scope::Scope;
 use crate::policy::{
-    ChangeSummary, CommandSpec, ExitCode, LoopSpec, Policy, PromptSource, Reason, Sense, SensorSpec, Status, Strategy,
-    UsageTotals, template_digest,
+    ChangeSummary, CommandSpec, CommitFacts, CommitSpec, ExitCode, LoopSpec, Policy, PromptSource, Reason, Sense,
+    SensorSpec, Status, Strategy, UsageTotals, template_digest,
 };
-use crate::world::{CommandResult, GitQuestion, Point, World};
+use crate::world::{CommandResult, GitQuestion, Point, World, WorldError};
 
 /// How a loop or a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,6 +53,8 @@ pub struct RunResult {
 
 /// What a run is made of.
 pub struct RunParts {
+    /// The run's id.
+    pub id: String,
     /// The door to everything outside.
     pub world: Arc<dyn World>,
     /// Where events go.
@@ -81,7 +83,8 @@ struct Tally {
     stopped: Option<String>,
     /// The tree that the checks held on.
     checked: Option<String>,
-    commit: Option<String>,
+    /// How the result of which loop is committed.
+    commit: Option<(CommitSpec, String)>,
 }
 
 struct Inner {
@@ -186,9 +189,7 @@ impl Run {
         drop(slot);
         self.absorb(session.as_ref(), outcome.as_ref().ok().map(|end| (end.reason, end.verified)));
         let end = outcome?;
-        if let Some(commit) = &spec.commit {
-            self.tally().commit = Some(commit.message.replace("{id}", &spec.id));
-        }
+        self.tally().commit = spec.commit.clone().map(|commit| (commit, spec.id.clone()));
         self.tally().summary = Some(end.summary.clone());
         Ok(self.result(session.as_ref(), end.reason, end.verified, end.summary))
     }
@@ -349,9 +350,10 @@ impl Run {
             verified = false;
             self.note("warn", "the tree changed after the checks had run, so nothing verifies it as it is now")?;
         }
-        if let (Some(message), Reason::Completed, false) = (&tally.commit, reason, change.empty) {
-            let message =
-                message.replace("{iterations}", &tally.iterations.to_string()).replace("{reason}", reason.name());
+        if let (Some((commit, id)), Reason::Completed, false) = (&tally.commit, reason, change.empty) {
+            let run = &self.0.parts.id;
+            let facts = CommitFacts { id, run, iterations: tally.iterations, reason: reason.name() };
+            let message = commit.filled(&facts);
             match world.commit(&self.0.parts.start, &message).await {
                 Ok(committed) => {
                     for left_out in committed.left_out {
@@ -361,6 +363,8 @@ impl Run {
                         self.record(&Event::Committed { commit, paths: committed.paths })?;
                     }
                 }
+                // It says itself that the result was not committed.
+                Err(WorldError::Repository { source, .. }) => error = Some(format!("{source:#}")),
                 Err(problem) => error = Some(format!("the result could not be committed: {problem}")),
             }
         }

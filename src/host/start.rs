@@ -240,6 +240,7 @@ async fn open(host: &Host, opening: Opening, canceller: Canceller, events: Event
         .map_err(EngineError::from)?;
     let requests = Requests::new(Arc::clone(&canceller.interrupts), Arc::clone(&recorder));
     let run = Run::new(RunParts {
+        id: id.as_str().to_owned(),
         world: Arc::new(world),
         recorder,
         interrupts: Arc::clone(&canceller.interrupts),

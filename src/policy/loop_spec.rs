@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agent::AgentSpec;
 use super::budget::{Breaker, Budget};
+use super::commit::CommitSpec;
 use super::completion::{Completion, Mode};
 use super::prompt::{PromptSource, STANDARD_SLOTS, SlotSource, SlotSpec};
 use super::sensor::{CommandSpec, SensorSource, SensorSpec};
@@ -17,13 +18,6 @@ pub struct FenceSpec {
     pub deny: Vec<String>,
     /// True: paths that git ignores are fenced too.
     pub watch_ignored: bool,
-}
-
-/// How a result is committed on the user's branch; without it nothing is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommitSpec {
-    /// Message; `{id}`, `{run}`, `{iterations}` and `{reason}` are filled in.
-    pub message: String,
 }
 
 /// Which questions the policy wants to answer itself.
@@ -158,6 +152,10 @@ impl LoopSpec {
             if value == 0 {
                 say(name, "must be at least 1".into());
             }
+        }
+        if let Some(name) = self.commit.as_ref().and_then(CommitSpec::unknown) {
+            let known = "{id}, {run}, {iterations} and {reason} are filled in";
+            say("commit.message", format!("nothing is known for {{{name}}}; {known}"));
         }
         for (at, sensor) in self.sensors.iter().enumerate() {
             let field = format!("sensors[{}]", at + 1);

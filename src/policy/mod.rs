@@ -7,6 +7,7 @@
 mod agent;
 mod budget;
 mod change;
+mod commit;
 mod completion;
 mod decision;
 mod default_policy;
@@ -26,12 +27,13 @@ pub mod units;
 pub use agent::{AgentSource, AgentSpec, ErrorPattern, Parser, PromptChannel};
 pub use budget::{Breaker, Budget, Left};
 pub use change::{ChangeSummary, MOST_PATHS};
+pub use commit::{CommitFacts, CommitSpec};
 pub use completion::{Completion, Mode, Strategy, Ternary};
 pub use decision::{Decision, Policy, PolicyError, Verdict};
 pub use default_policy::DefaultPolicy;
 pub use feedback::{cap_feedback, cap_feedback_with_gap};
 pub use json_lines::{FailedRule, JsonLines, Match, TextRule, UsageRule};
-pub use loop_spec::{Callbacks, CommitSpec, FenceSpec, LoopSpec, SpecError};
+pub use loop_spec::{Callbacks, FenceSpec, LoopSpec, SpecError};
 pub use observation::{HistoryEntry, Observation};
 pub use prompt::{
     Keep, MOST_PROMPT_BYTES, PromptError, PromptSource, RenderedPrompt, STANDARD_SLOTS, Slot, SlotSize, SlotSource,

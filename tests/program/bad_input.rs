@@ -50,6 +50,12 @@ fn a_wrong_type_or_unit_is_told_with_its_field() {
 }
 
 #[test]
+fn a_name_in_a_commit_message_that_is_not_known_is_refused() {
+    let told = refused("AGENT, prompt = \"x\", sensors = { \"false\" }, commit = { message = \"{iteration}\" }");
+    has(&told, &["commit.message", "nothing is known for {iteration}", "{id}, {run}, {iterations} and {reason}"]);
+}
+
+#[test]
 fn an_empty_prompt_is_refused() {
     has(&refused("AGENT, prompt = \" \","), &["prompt", "empty"]);
     let project = Project::with_a_failing_test();

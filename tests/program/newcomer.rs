@@ -72,13 +72,15 @@ fn what_the_run_says_at_its_end_can_be_typed() {
 fn a_result_is_committed_only_where_the_script_asks_for_it() {
     let project = Project::with_a_failing_test().with_a_loop(
         "echo 'add() { echo $(($1 + $2)); }' > src/calc.sh; echo done",
-        "commit = { message = \"{id}: {reason} after {iterations}\" },",
+        "commit = { message = \"{id}: {reason} after {iterations}\\n\\nRun: {run}\" },",
     );
     project.write("notes.txt", "mine\n");
     let run = project.lunation(&["run", "--trust"]);
     run.exits_with(0).says("committed as ");
     assert!(run.last_line().ends_with("next: git show"), "{}", run.last_line());
     assert_eq!(project.git(&["log", "-1", "--format=%s"]), "loop: completed after 1\n");
+    let run_id = project.records()[0]["run"].as_str().unwrap().to_owned();
+    assert_eq!(project.git(&["log", "-1", "--format=%b"]), format!("Run: {run_id}\n\n"));
     assert_eq!(project.git(&["show", "--name-only", "--format="]), "src/calc.sh\n");
     assert_eq!(project.status(), "?? notes.txt\n");
 }

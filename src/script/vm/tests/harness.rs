@@ -83,6 +83,7 @@ impl Outcome {
         let own: Arc<dyn World> = Arc::clone(&world) as Arc<dyn World>;
         let start = crate::world::Point { tree: String::new(), id: String::new() };
         let run = Run::new(RunParts {
+            id: "20260101-000000-test".into(),
             world: own,
             recorder: Arc::clone(&recorder) as Arc<dyn crate::engine::Recorder>,
             interrupts: Arc::new(Interrupts::new()),
