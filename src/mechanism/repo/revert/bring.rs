@@ -31,7 +31,7 @@ impl Revert<'_> {
             Ok(seen) => seen,
             Err(errno) => return Err(self.failed(path, "looking at")(errno)),
         };
-        if let Node::Folder(_) = old {
+        if let Node::Folder(_) | Node::Kept(_) = old {
             return self.bring_folder_back(delta, seen.map(|stat| Stamp::of(&stat)));
         }
         if let Some(why) = changed_since(seen.map(|stat| Stamp::of(&stat)), delta) {
@@ -58,7 +58,7 @@ impl Revert<'_> {
                 self.conflict(path, "git ignores it, so its content was not captured");
                 Ok(())
             }
-            Node::Folder(_) => Ok(()),
+            Node::Folder(_) | Node::Kept(_) => Ok(()),
         }
     }
 

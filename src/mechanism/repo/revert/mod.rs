@@ -140,6 +140,7 @@ impl<'a> Revert<'a> {
         let Some(new) = &delta.new else { return Ok(()) };
         let path = &delta.path;
         let (_, name) = split(path);
+        let in_git_folder = self.times;
         let folder = match self.folder_of(path) {
             Ok(folder) => folder,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
@@ -158,6 +159,8 @@ impl<'a> Revert<'a> {
             Node::NestedGit { .. } if seen.kind() == stamp::FOLDER => return self.move_away(path),
             Node::Left { why: Left::TooDeep | Left::UnreadableFolder, .. } => remove_all(folder, name),
             Node::Folder(_) => match unlinkat(folder, os(name), AtFlags::REMOVEDIR) {
+                // in a git folder the objects are not captured, so commits may be in what is left of it
+                Err(Errno::NOTEMPTY | Errno::EXIST) if in_git_folder => return self.move_away(path),
                 // the folder was not there at the checkpoint, so what git ignores in it was not either
                 Err(Errno::NOTEMPTY | Errno::EXIST) => remove_with_ignored(folder, name, new),
                 other => other,
@@ -200,7 +203,7 @@ impl<'a> Revert<'a> {
         let mut modes: Vec<(Vec<u8>, u32)> = Vec::new();
         for delta in wanted {
             match &delta.old {
-                Some(Node::Folder(folder)) => modes.push((delta.path.clone(), folder.mode)),
+                Some(Node::Folder(folder) | Node::Kept(folder)) => modes.push((delta.path.clone(), folder.mode)),
                 Some(Node::Left { stamp, .. }) if stamp.kind() == stamp::FOLDER => {
                     modes.push((delta.path.clone(), stamp.mode));
                 }

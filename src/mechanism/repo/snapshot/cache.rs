@@ -10,10 +10,10 @@ use super::super::error::RepoError;
 use super::super::object::ObjectId;
 use super::super::stamp::Stamp;
 use super::super::store::write_whole;
-use super::{Entry, File, Folder, Left, Node};
+use super::{Census, Entry, File, Folder, Left, Node};
 use sha2::{Digest, Sha256};
 
-const HEAD: &[u8] = b"lunation-look 1\n";
+const HEAD: &[u8] = b"lunation-look 2\n";
 /// Deeper than any walk goes.
 const MOST_LEVELS: usize = 300;
 
@@ -66,6 +66,10 @@ fn put_folder(out: &mut Vec<u8>, folder: &Folder) {
             }
             Node::Folder(folder) => {
                 out.push(b'd');
+                put_folder(out, folder);
+            }
+            Node::Kept(folder) => {
+                out.push(b'k');
                 put_folder(out, folder);
             }
             Node::Special { stamp, device } => {
@@ -133,7 +137,8 @@ impl Input<'_> {
             entries.push(Entry { name: name.into(), verdict: None, node });
         }
         // rules and the verdicts under them are made again
-        Some(Folder { mode, ino, entries, rules: None, ruled_by: ObjectId::default(), tree })
+        let (census, ruled_by) = (Census::of(&entries), ObjectId::default());
+        Some(Folder { mode, ino, times: (0, 0), entries, rules: None, ruled_by, forced: false, census, tree })
     }
 
     fn node(&mut self, depth: usize) -> Option<Node> {
@@ -145,6 +150,7 @@ impl Input<'_> {
                 Node::File(File { stamp, id, racy: flags & 1 != 0, kept: flags & 2 != 0 })
             }
             b'd' => Node::Folder(Arc::new(self.folder(depth + 1)?)),
+            b'k' => Node::Kept(Arc::new(self.folder(depth + 1)?)),
             b's' => Node::Special { stamp: self.stamp()?, device: u64::from_le_bytes(self.take()?) },
             b'l' => {
                 let stamp = self.stamp()?;

@@ -96,7 +96,11 @@ fn one(path: &[u8], old: Option<&Node>, new: Option<&Node>, out: &mut Vec<Delta>
         out.push(Delta { path: path.to_vec(), old: old.cloned(), new: new.cloned() });
     }
     match (old, new) {
-        (Some(Node::Folder(old)), Some(Node::Folder(new))) => compare(Some(old), Some(new), path, out),
+        (Some(Node::Folder(old)), Some(Node::Folder(new) | Node::Kept(new)))
+        | (Some(Node::Kept(old)), Some(Node::Kept(new))) => compare(Some(old), Some(new), path, out),
+        // what came into an ignored folder is nobody's business, and what is not looked into is not gone
+        (_, Some(Node::Kept(_))) | (Some(Node::Kept(_)), Some(Node::Folder(_) | Node::Ignored { .. })) => {}
+        (Some(Node::Kept(old)), _) => compare(Some(old), None, path, out),
         // what is in a folder that can't be read now is unknown, not gone; and the other way round
         (Some(Node::Folder(_)), Some(new)) if new.is_folder() => {}
         (Some(old), Some(Node::Folder(_))) if old.is_folder() || matches!(old, Node::Ignored { .. }) => {}
@@ -119,7 +123,8 @@ fn differs(old: Option<&Node>, new: Option<&Node>) -> bool {
         (Node::Ignored { .. }, _) => false,
         // kept no more, because there is too much to keep
         (old, Node::Ignored { .. }) if old.is_kept() => false,
-        (Node::Folder(old), Node::Folder(new)) => old.mode != new.mode,
+        (Node::Folder(old), Node::Folder(new)) | (Node::Kept(old), Node::Kept(new)) => old.mode != new.mode,
+        (Node::Kept(_), Node::Folder(_)) => false,
         (Node::File(old), Node::File(new)) => old.id != new.id || old.stamp.mode != new.stamp.mode,
         (Node::Special { stamp: a, device: c }, Node::Special { stamp: b, device: d }) => a.mode != b.mode || c != d,
         (Node::Left { stamp: a, why: c }, Node::Left { stamp: b, why: d }) => c != d || unlike(a, b, *c),

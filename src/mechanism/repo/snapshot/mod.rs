@@ -5,6 +5,7 @@
 //! on disk is looked at, with no filter and through no link, and what can't be looked at is told, never guessed.
 
 mod cache;
+mod census;
 mod difference;
 mod ignore_rules;
 mod read;
@@ -14,6 +15,7 @@ mod tracked;
 mod walk;
 
 pub(crate) use cache::{load_cache, save_cache};
+use census::Census;
 pub(crate) use difference::{Delta, DeltaKind, difference};
 pub(crate) use ignore_rules::{Chain, Rules};
 pub(crate) use stored::{Stored, load_folder, store_kept, store_tree};
@@ -31,12 +33,18 @@ pub(crate) struct Folder {
     /// mode with its type bits; 0 where it is not known
     pub(crate) mode: u32,
     pub(crate) ino: u64,
+    /// its own mtime and ctime, by which it is known again; both 0 where they prove nothing
+    times: (i64, i64),
     /// sorted by name
     pub(crate) entries: Vec<Entry>,
     /// the ignore rules that its own `.gitignore` adds
     pub(crate) rules: Option<Arc<Rules>>,
     /// the rules that its entries were classified under
     pub(crate) ruled_by: ObjectId,
+    /// a checkpoint decided what some of its entries are, and not the rules alone
+    forced: bool,
+    /// what is in it and below
+    census: Census,
     /// git's tree of what is watched in it; set when the folder is complete
     pub(crate) tree: ObjectId,
 }
@@ -61,6 +69,8 @@ pub(crate) enum Node {
     /// A regular file or a symbolic link whose content is in the store.
     File(File),
     Folder(Arc<Folder>),
+    /// An ignored folder that is kept so that it can be put back, with all that is in it; see [`walk::kept`].
+    Kept(Arc<Folder>),
     /// FIFO, socket or device; never opened.
     Special {
         stamp: Stamp,
@@ -108,7 +118,7 @@ impl PartialEq for Node {
     fn eq(&self, other: &Node) -> bool {
         match (self, other) {
             (Node::File(a), Node::File(b)) => a == b,
-            (Node::Folder(a), Node::Folder(b)) => Arc::ptr_eq(a, b),
+            (Node::Folder(a), Node::Folder(b)) | (Node::Kept(a), Node::Kept(b)) => Arc::ptr_eq(a, b),
             (Node::Special { stamp: a, device: c }, Node::Special { stamp: b, device: d }) => a == b && c == d,
             (Node::Left { stamp: a, why: c }, Node::Left { stamp: b, why: d }) => a == b && c == d,
             (Node::Ignored { ino: a, folder: c }, Node::Ignored { ino: b, folder: d }) => a == b && c == d,
@@ -126,7 +136,7 @@ impl Node {
             | Node::Special { stamp, .. }
             | Node::Left { stamp, .. }
             | Node::NestedGit { stamp, .. } => stamp.mode,
-            Node::Folder(folder) => folder.mode,
+            Node::Folder(folder) | Node::Kept(folder) => folder.mode,
             Node::Ignored { .. } => 0,
         }
     }
@@ -137,13 +147,13 @@ impl Node {
             | Node::Special { stamp, .. }
             | Node::Left { stamp, .. }
             | Node::NestedGit { stamp, .. } => Some(stamp),
-            Node::Folder(_) | Node::Ignored { .. } => None,
+            Node::Folder(_) | Node::Kept(_) | Node::Ignored { .. } => None,
         }
     }
 
     pub(crate) fn ino(&self) -> u64 {
         match self {
-            Node::Folder(folder) => folder.ino,
+            Node::Folder(folder) | Node::Kept(folder) => folder.ino,
             Node::Ignored { ino, .. } => *ino,
             other => other.stamp().map_or(0, |stamp| stamp.ino),
         }
@@ -154,7 +164,7 @@ impl Node {
     }
 
     pub(crate) fn is_kept(&self) -> bool {
-        matches!(self, Node::File(File { kept: true, .. }))
+        matches!(self, Node::File(File { kept: true, .. }) | Node::Kept(_))
     }
 
     /// Is it part of the tree that is compared?
@@ -167,6 +177,14 @@ impl Folder {
     pub(crate) fn get(&self, name: &[u8]) -> Option<&Entry> {
         let at = self.entries.binary_search_by(|entry| (*entry.name).cmp(name)).ok()?;
         Some(&self.entries[at])
+    }
+
+    /// The folder of this name in it, kept ones too.
+    pub(crate) fn folder(&self, name: &[u8]) -> Option<&Arc<Folder>> {
+        match &self.get(name)?.node {
+            Node::Folder(folder) | Node::Kept(folder) => Some(folder),
+            _ => None,
+        }
     }
 
     /// The node at a path below this folder.
@@ -189,8 +207,13 @@ impl Folder {
             && self.entries == other.entries
     }
 
-    /// Calls `each` for every entry below, folders before what is in them.
-    pub(crate) fn visit(&self, path: &mut Vec<u8>, each: &mut impl FnMut(&[u8], &Entry)) {
+    /// Calls `each` for the entries below, folders before what is in them; below a folder only where `into` says so.
+    pub(crate) fn visit_some(
+        &self,
+        path: &mut Vec<u8>,
+        into: &impl Fn(&Folder) -> bool,
+        each: &mut impl FnMut(&[u8], &Entry),
+    ) {
         for entry in &self.entries {
             let length = path.len();
             if length > 0 {
@@ -198,10 +221,22 @@ impl Folder {
             }
             path.extend_from_slice(&entry.name);
             each(path, entry);
-            if let Node::Folder(folder) = &entry.node {
-                folder.visit(path, each);
+            if let Node::Folder(folder) | Node::Kept(folder) = &entry.node
+                && into(folder)
+            {
+                folder.visit_some(path, into, each);
             }
             path.truncate(length);
         }
+    }
+
+    /// Is there anything below that is not covered?
+    pub(crate) fn has_odd(&self) -> bool {
+        self.census.odd > 0
+    }
+
+    /// Calls `each` for every entry below, folders before what is in them.
+    pub(crate) fn visit(&self, path: &mut Vec<u8>, each: &mut impl FnMut(&[u8], &Entry)) {
+        self.visit_some(path, &|_| true, each);
     }
 }

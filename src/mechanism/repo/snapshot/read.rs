@@ -8,7 +8,7 @@ use super::super::error::RepoError;
 use super::super::object::Kind;
 use super::super::path::os;
 use super::super::stamp::{self, Instant, Stamp};
-use super::super::store::Store;
+use super::super::store::Shelf;
 use super::{File, Left, Node};
 
 /// Files above this are not held in memory.
@@ -21,15 +21,15 @@ pub(super) enum Read {
     Changed,
 }
 
-pub(super) struct Reader<'a> {
-    pub(super) store: &'a mut Store,
+pub(super) struct Reader<'w, 'a> {
+    pub(super) shelf: &'w Shelf<'a>,
     pub(super) look: Instant,
     pub(super) size_cap: u64,
-    /// the content that was read last
-    pub(super) content: Vec<u8>,
+    /// room for contents
+    pub(super) content: &'w mut Vec<u8>,
 }
 
-impl Reader<'_> {
+impl Reader<'_, '_> {
     /// Reads the file or link `name` of a folder, which had this stamp a moment ago.
     pub(super) fn read(
         &mut self,
@@ -43,7 +43,7 @@ impl Reader<'_> {
             return Ok(match readlinkat(folder, os(name), Vec::new()) {
                 Ok(target) => {
                     self.content.extend_from_slice(target.as_bytes());
-                    let id = self.store.put(Kind::Blob, &self.content)?;
+                    let id = self.shelf.put(Kind::Blob, self.content)?;
                     let racy = self.look.makes_racy(&stamp);
                     Ok(Read::Node(Node::File(File { stamp, id, racy, kept })))
                 }
@@ -75,7 +75,7 @@ impl Reader<'_> {
             return Ok(Ok(Read::Node(Node::Left { stamp: before, why: Left::OverCap })));
         }
         let id = if before.size > LARGE {
-            match self.store.put_large(file.as_fd(), before.size)? {
+            match self.shelf.put_large(file.as_fd(), before.size)? {
                 Some(id) => id,
                 None => return Ok(Ok(Read::Changed)),
             }
@@ -83,7 +83,7 @@ impl Reader<'_> {
             if let Err(error) = self.fill(file.as_fd(), before.size) {
                 return Ok(Err(error));
             }
-            self.store.put(Kind::Blob, &self.content)?
+            self.shelf.put(Kind::Blob, self.content)?
         };
         let after = match fstat(&file) {
             Ok(stat) => Stamp::of(&stat),
@@ -99,7 +99,7 @@ impl Reader<'_> {
             if self.content.capacity() == self.content.len() {
                 self.content.reserve(1 << 16);
             }
-            match rustix::io::read(file, rustix::buffer::spare_capacity(&mut self.content)) {
+            match rustix::io::read(file, rustix::buffer::spare_capacity(self.content)) {
                 Ok(0) => return Ok(()),
                 // a file that grows while it is read is cut at twice the limit of this way of reading
                 Ok(_) if self.content.len() as u64 > 2 * LARGE => return Ok(()),

@@ -9,10 +9,13 @@ use std::collections::HashMap;
 use super::super::object::ObjectId;
 use super::super::path::{escape, unescape};
 use super::super::stamp::{self, Stamp};
-use super::{Entry, File, Folder, Left, Node};
+use super::stored::kept_with_mode;
+use super::{Census, Entry, File, Folder, Left, Node};
 
 const TREE_HEAD: &str = "lunation-tree 1";
-const KEPT_HEAD: &str = "lunation-kept 1";
+const KEPT_HEAD: &str = "lunation-kept 2";
+/// Without ignored folders; still read.
+const KEPT_HEAD_1: &str = "lunation-kept 1";
 
 /// The modes that most entries of a class have, so that only the others need a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,26 +63,27 @@ impl Extras {
     }
 }
 
-fn most_common(counts: &HashMap<u32, u64>, fallback: u32) -> u32 {
-    // of two that are as common the smaller one, so that the record does not depend on the order of a map
-    counts.iter().max_by_key(|(mode, count)| (**count, std::cmp::Reverse(**mode))).map_or(fallback, |(mode, _)| *mode)
+/// The most common of some modes; of two that are as common the smaller one, so that equal trees have equal records.
+fn most_common(census: &Census, of: impl Fn(u32) -> bool, fallback: u32) -> u32 {
+    let modes = census.modes.iter().filter(|(mode, _)| of(*mode));
+    modes.max_by_key(|(mode, count)| (*count, std::cmp::Reverse(*mode))).map_or(fallback, |(mode, _)| *mode)
 }
 
 fn common_modes(root: &Folder) -> CommonModes {
-    let mut files = HashMap::new();
-    let mut programs = HashMap::new();
-    let mut folders = HashMap::new();
-    root.visit(&mut Vec::new(), &mut |_, entry| match &entry.node {
-        Node::File(file) if file.kept || file.stamp.kind() == stamp::LINK => {}
-        Node::File(file) if file.stamp.mode & 0o100 != 0 => *programs.entry(file.stamp.mode).or_default() += 1,
-        Node::File(file) => *files.entry(file.stamp.mode).or_default() += 1,
-        Node::Folder(folder) => *folders.entry(folder.mode).or_default() += 1,
-        _ => {}
-    });
+    let is_folder = |mode: u32| mode & stamp::TYPE_MASK == stamp::FOLDER;
+    let census = &root.census;
     CommonModes {
-        file: most_common(&files, 0o100_644),
-        program: most_common(&programs, 0o100_755),
-        folder: most_common(&folders, 0o040_755),
+        file: most_common(census, |mode| !is_folder(mode) && mode & 0o100 == 0, 0o100_644),
+        program: most_common(census, |mode| !is_folder(mode) && mode & 0o100 != 0, 0o100_755),
+        folder: most_common(census, is_folder, 0o040_755),
+    }
+}
+
+impl CommonModes {
+    /// Has everything below the folder the mode that most have?
+    fn hold_in(&self, folder: &Folder) -> bool {
+        let modes = &folder.census.modes;
+        modes.iter().all(|(mode, _)| [self.file, self.program, self.folder].contains(mode))
     }
 }
 
@@ -88,7 +92,8 @@ pub(super) fn tree_record(root: &Folder, times: Option<&[u8]>) -> String {
     let common = common_modes(root);
     let mut text = format!("{TREE_HEAD}\ncommon {:o} {:o} {:o}\n", common.file, common.program, common.folder);
     text.push_str(&format!("root {:o}\n", root.mode));
-    root.visit(&mut Vec::new(), &mut |path, entry| {
+    let into = |folder: &Folder| times.is_some() || folder.census.odd > 0 || !common.hold_in(folder);
+    root.visit_some(&mut Vec::new(), &into, &mut |path, entry| {
         let mut line = |words: String| text.push_str(&format!("{words} {}\n", escape(path)));
         match &entry.node {
             Node::File(file) if file.kept => {}
@@ -106,7 +111,7 @@ pub(super) fn tree_record(root: &Folder, times: Option<&[u8]>) -> String {
                 }
             }
             Node::Folder(folder) if folder.mode != common.folder => line(format!("mode {:o}", folder.mode)),
-            Node::Folder(_) | Node::Ignored { .. } => {}
+            Node::Folder(_) | Node::Kept(_) | Node::Ignored { .. } => {}
             Node::Special { stamp, device } => line(format!("special {:o} {device}", stamp.mode)),
             Node::Left { stamp, why } => {
                 line(format!("left {} {:o} {} {}", word(*why), stamp.mode, stamp.size, stamp.mtime));
@@ -124,7 +129,9 @@ pub(super) fn tree_record(root: &Folder, times: Option<&[u8]>) -> String {
 pub(super) fn kept_record(root: &Folder) -> (String, Vec<ObjectId>) {
     let mut text = format!("{KEPT_HEAD}\n");
     let mut contents = Vec::new();
-    root.visit(&mut Vec::new(), &mut |path, entry| match &entry.node {
+    let into = |folder: &Folder| folder.census.unwatched > 0;
+    root.visit_some(&mut Vec::new(), &into, &mut |path, entry| match &entry.node {
+        Node::Kept(folder) => text.push_str(&format!("kept-folder {:o} {}\n", folder.mode, escape(path))),
         Node::File(File { stamp, id, kept: true, .. }) => {
             text.push_str(&format!("kept {:o} {id} {}\n", stamp.mode, escape(path)));
             contents.push(*id);
@@ -156,7 +163,7 @@ fn left(word: &str) -> Option<Left> {
 pub(super) fn read_record(text: &str, extras: &mut Extras) -> Result<Option<u32>, String> {
     let mut lines = text.lines();
     match lines.next() {
-        Some(TREE_HEAD | KEPT_HEAD) => {}
+        Some(TREE_HEAD | KEPT_HEAD | KEPT_HEAD_1) => {}
         head => return Err(format!("a record of a version that this program does not know: {head:?}")),
     }
     let mut root = None;
@@ -208,6 +215,10 @@ fn read_line(line: &str, extras: &mut Extras) -> Option<()> {
             let stamp = Stamp { mode: octal(mode)?, ..Stamp::default() };
             let file = File { stamp, id: id.parse().ok()?, racy: true, kept: true };
             extras.add(&unescape(path), Node::File(file));
+        }
+        "kept-folder" => {
+            let [_, mode, path] = fields(3).try_into().ok()?;
+            extras.add(&unescape(path), kept_with_mode(octal(mode)?));
         }
         "ignored" => {
             let [_, ino, folder, path] = fields(4).try_into().ok()?;

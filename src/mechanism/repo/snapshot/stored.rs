@@ -8,7 +8,7 @@ use super::super::path::join;
 use super::super::stamp::{self, Stamp};
 use super::super::store::Store;
 use super::record::{Extras, kept_record, read_record, tree_record};
-use super::{Entry, File, Folder, Node, Rules};
+use super::{Census, Entry, File, Folder, Node, Rules};
 
 /// A folder and the id that it has in the store.
 #[derive(Debug, Clone)]
@@ -95,6 +95,7 @@ fn load(
     let bytes = store.read(tree)?;
     let lines = decode_tree(&bytes).ok_or_else(|| damaged(store, format!("{tree} is no tree")))?;
     let mut entries = extras.entries.remove(path).unwrap_or_default();
+    fill_kept(&mut entries, path, extras);
     let mut rules = None;
     for line in lines {
         let inner = join(path, line.name);
@@ -115,11 +116,39 @@ fn load(
         Some(id) => Some(Arc::new(Rules::parse(&store.read(id)?, fold_case))),
         None => None,
     };
-    Ok(Folder { mode, ino: 0, entries, rules, ruled_by: ObjectId::default(), tree })
+    Ok(stored_folder(mode, entries, rules, tree))
 }
 
-/// Keeps git's tree of what is watched in a folder.
-pub(super) fn put_tree(store: &mut Store, folder: &Folder) -> Result<ObjectId, RepoError> {
+fn stored_folder(mode: u32, entries: Vec<Entry>, rules: Option<Arc<Rules>>, tree: ObjectId) -> Folder {
+    let census = Census::of(&entries);
+    let ruled_by = ObjectId::default();
+    Folder { mode, ino: 0, times: (0, 0), entries, rules, ruled_by, forced: false, census, tree }
+}
+
+/// An ignored folder that was kept; all that is in it stands in the record.
+fn load_kept(mode: u32, path: &[u8], extras: &mut Extras) -> Folder {
+    let mut entries = extras.entries.remove(path).unwrap_or_default();
+    fill_kept(&mut entries, path, extras);
+    entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    stored_folder(mode, entries, None, ObjectId::default())
+}
+
+fn fill_kept(entries: &mut [Entry], path: &[u8], extras: &mut Extras) {
+    for entry in entries {
+        if let Node::Kept(empty) = &entry.node {
+            let mode = empty.mode;
+            entry.node = Node::Kept(Arc::new(load_kept(mode, &join(path, &entry.name), extras)));
+        }
+    }
+}
+
+/// An ignored folder of which only the mode is known yet.
+pub(super) fn kept_with_mode(mode: u32) -> Node {
+    Node::Kept(Arc::new(stored_folder(mode, Vec::new(), None, ObjectId::default())))
+}
+
+/// Git's tree of what is watched in a folder.
+pub(super) fn tree_of(folder: &Folder) -> Vec<u8> {
     let mut lines: Vec<_> = folder
         .entries
         .iter()
@@ -135,6 +164,5 @@ pub(super) fn put_tree(store: &mut Store, folder: &Folder) -> Result<ObjectId, R
             Some(TreeLine { name: &entry.name, mode, id })
         })
         .collect();
-    let bytes = encode_tree(&mut lines);
-    store.put(Kind::Tree, &bytes)
+    encode_tree(&mut lines)
 }

@@ -8,8 +8,10 @@
 mod large;
 mod link;
 mod pack;
+mod shelf;
 
 pub(crate) use link::{AreaState, relink};
+pub(crate) use shelf::Shelf;
 
 use std::collections::HashSet;
 use std::fs;
@@ -151,14 +153,22 @@ impl Store {
         let id = id_of(kind, bytes);
         if !self.has(id) {
             let packed = pack::encode(kind, id, bytes).map_err(RepoError::io(&self.dir, "compressing"))?;
+            self.add(id, packed)?;
+        }
+        Ok(id)
+    }
+
+    /// Takes an object that is not there yet.
+    fn add(&mut self, id: ObjectId, packed: Packed) -> Result<(), RepoError> {
+        // somebody else may have been faster
+        if self.known.insert(id) {
             self.pending_bytes += packed.len();
             self.pending.push(packed);
-            self.known.insert(id);
             if self.pending_bytes > MOST_PENDING {
                 self.flush()?;
             }
         }
-        Ok(id)
+        Ok(())
     }
 
     /// Writes what was put to disk, as one pack.

@@ -156,7 +156,7 @@ fn holds_watched(folder: &Arc<Folder>) -> bool {
 /// Everything in a capture whose content is not covered.
 fn left_alone(root: &Folder) -> Vec<LeftAlone> {
     let mut left = Vec::new();
-    root.visit(&mut Vec::new(), &mut |path, entry| {
+    root.visit_some(&mut Vec::new(), &Folder::has_odd, &mut |path, entry| {
         let why = match &entry.node {
             Node::Left { why: Left::OverCap, stamp } => format!("over the size cap ({} bytes)", stamp.size),
             Node::Left { why: Left::Unreadable, .. } => "not readable".to_string(),

@@ -26,16 +26,21 @@ impl Workspace {
         let (_, now) = self.excludes()?;
         let start = self.start.clone();
         let fold_case = self.repository.folds_case();
-        let Workspace { repository, store, tracked, look, options, .. } = self;
+        let index_now = index_stamp(&self.repository);
+        let Workspace { repository, store, tracked, look, options, index_seen, .. } = self;
         let mut source = || tracked_of(repository, tracked, base.is_some());
         let mut walk = Walk::new(store, repository.root(), Profile::WorkTree, options.size_cap, &mut source);
         walk.now = now;
         walk.then = start.as_ref().map(|start| start.chain.clone());
         walk.watch_ignored = options.watch_ignored;
         walk.fold_case = fold_case;
-        let start_root = start.as_ref().map(|start| &*start.root);
-        let root = walk.run(folder, look.as_ref(), base.map(|base| &**base), start_root)?;
+        walk.same_index = base.is_some() || (index_now.is_some() && index_now == *index_seen);
+        let start_root = start.as_ref().map(|start| &start.root);
+        let root = walk.run(folder, look.as_ref(), base, start_root)?;
         self.look = Some(root.clone());
+        if base.is_none() {
+            self.index_seen = index_now;
+        }
         Ok(root)
     }
 
@@ -110,19 +115,22 @@ fn tracked_of(
     cached: &mut Option<(Option<Stamp>, Arc<Tracked>)>,
     settled: bool,
 ) -> Result<Arc<Tracked>, RepoError> {
-    let file = repository.git_dir().join("index");
-    let stamp = rustix::fs::lstat(&file).ok().map(|stat| Stamp::of(&stat));
+    let stamp = index_stamp(repository);
     if let Some((seen, tracked)) = cached
-        && (settled || *seen == stamp)
+        && (settled || (seen.is_some() && *seen == stamp))
     {
         return Ok(tracked.clone());
     }
     let tracked = Arc::new(Tracked::new(index::tracked_paths(repository)?));
-    // an index that may be written again within this tick is read again
-    let racy = stamp.is_some_and(|stamp| Instant::now().makes_racy(&stamp));
-    let seen = if racy { None } else { stamp };
-    *cached = Some((seen, tracked.clone()));
+    *cached = Some((stamp, tracked.clone()));
     Ok(tracked)
+}
+
+/// The stamp that proves an index unchanged; `None`: there is none, or it may be written again within this tick.
+fn index_stamp(repository: &Repository) -> Option<Stamp> {
+    let file = repository.git_dir().join("index");
+    let stamp = rustix::fs::lstat(&file).ok().map(|stat| Stamp::of(&stat))?;
+    (!Instant::now().makes_racy(&stamp)).then_some(stamp)
 }
 
 fn read_rules(path: &Path) -> Result<Vec<u8>, RepoError> {

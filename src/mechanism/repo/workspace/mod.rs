@@ -58,6 +58,8 @@ pub struct Workspace {
     checkpoints: Vec<(String, Arc<Captured>)>,
     start: Option<Start>,
     tracked: Option<(Option<Stamp>, Arc<Tracked>)>,
+    /// the index that the last look without a checkpoint knew of
+    index_seen: Option<Stamp>,
 }
 
 /// What of the run's start stays in force.
@@ -92,6 +94,7 @@ impl Workspace {
             checkpoints: Vec::new(),
             start: None,
             tracked: None,
+            index_seen: None,
         };
         workspace.look = load_cache(&workspace.cache_file(), &workspace.store.mark()?);
         workspace.saved = workspace.look.clone();

@@ -146,6 +146,7 @@ fn move_ignored_back(root: std::os::fd::BorrowedFd<'_>, deltas: &[Delta]) -> boo
         .iter()
         .filter_map(|delta| match (&delta.old, &delta.new) {
             (Some(Node::Ignored { ino, .. }), None) if *ino != 0 => Some((*ino, delta)),
+            (Some(Node::Kept(folder)), None) if folder.ino != 0 => Some((folder.ino, delta)),
             _ => None,
         })
         .collect();
