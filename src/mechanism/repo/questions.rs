@@ -73,13 +73,15 @@ impl Repository {
         Ok(Head { branch: line(branch), commit: line(commit) })
     }
 
-    /// Paths that differ from HEAD, untracked ones included.
+    /// Paths that differ from HEAD, untracked ones included; nothing of what is in submodules.
     ///
     /// # Errors
     /// When git cannot be asked.
     pub fn status(&self) -> Result<Vec<StatusEntry>, RepoError> {
         let program = self.git_program();
-        let output = self.git(&program).args(["status", "--porcelain=v1", "-z", "--no-renames"]).output()?;
+        // inside a nested repository git would run what its own configuration names, which no guard covers
+        let args = ["status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all"];
+        let output = self.git(&program).args(args).output()?;
         let entry = |part: &[u8]| {
             let (status, path) = (part.get(..2)?, part.get(3..)?);
             Some(StatusEntry { status: text(status), path: text(path) })
@@ -94,8 +96,8 @@ impl Repository {
     pub fn diff_to_head(&self) -> Result<String, RepoError> {
         let program = self.git_program();
         let against: &[&str] = match self.head()?.commit {
-            Some(_) => &["diff", "--no-color", "--no-ext-diff", "--no-textconv", "HEAD"],
-            None => &["diff", "--no-color", "--no-ext-diff", "--no-textconv"],
+            Some(_) => &["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "HEAD"],
+            None => &["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"],
         };
         let mut output = self.git(&program).args(against).output()?;
         output.truncate(MOST_DIFF);

@@ -1,3 +1,4 @@
+use super::link::Relinked;
 use super::*;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -63,9 +64,28 @@ fn objects_of_the_user_outlive_their_folder_and_come_back() {
     let mut seen = AreaState::default();
     store.link_area(&objects, true, &mut seen).expect("linked");
     fs::remove_dir_all(&objects).expect("removed");
-    assert_eq!(relink(&store, &objects, Some(&seen)).expect("relinked"), 1);
+    assert_eq!(relink(&mut store, &objects, Some(&mut seen)).expect("relinked").back, 1);
     assert_eq!(fs::read_to_string(objects.join("ab").join(&name)).expect("read"), "loose");
-    assert_eq!(relink(&store, &objects, Some(&seen)).expect("relinked"), 0);
+    assert_eq!(relink(&mut store, &objects, Some(&mut seen)).expect("relinked"), Relinked::default());
     fs::remove_dir_all(&objects).expect("removed");
-    assert_eq!(relink(&store, &objects, None).expect("relinked"), 1);
+    assert_eq!(relink(&mut store, &objects, None).expect("relinked").back, 1);
+}
+
+#[test]
+fn objects_that_were_written_into_have_their_content_again() {
+    let (dir, mut store) = store();
+    let objects = dir.path().join("user/objects");
+    fs::create_dir_all(objects.join("ab")).expect("made");
+    let file = objects.join("ab").join("c".repeat(38));
+    fs::write(&file, "loose").expect("written");
+    let mut seen = AreaState::default();
+    store.link_area(&objects, true, &mut seen).expect("linked");
+    for garbage in ["garbage", "LOOSE"] {
+        fs::write(&file, garbage).expect("written");
+        assert_eq!(relink(&mut store, &objects, Some(&mut seen)).expect("relinked").mended, 1, "{garbage}");
+        assert_eq!(fs::read_to_string(&file).expect("read"), "loose");
+    }
+    // git sets the times of objects that it meets again; that is nothing
+    fs::File::open(&file).and_then(|file| file.set_modified(std::time::SystemTime::UNIX_EPOCH)).expect("set");
+    assert_eq!(relink(&mut store, &objects, Some(&mut seen)).expect("relinked"), Relinked::default());
 }

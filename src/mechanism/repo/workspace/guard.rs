@@ -1,11 +1,12 @@
 //! The guard: puts the git folder back as a checkpoint had it, and says what it undid.
 
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fs;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::checkpoint::{self, Captured, Checkpoint};
@@ -17,7 +18,7 @@ use super::super::object::ObjectId;
 use super::super::path::os;
 use super::super::revert::Revert;
 use super::super::snapshot::{Delta, Folder, Node, difference, store_tree};
-use super::super::store::relink;
+use super::super::store::{AreaState, relink};
 use super::Workspace;
 
 /// How often the git folder is looked at and put back before giving up: something writes into it all the time.
@@ -123,15 +124,19 @@ impl Workspace {
 
     fn guard_folder(&mut self, path: &Path, base: &Arc<Folder>, report: &mut GuardReport) -> Result<(), RepoError> {
         let mut conflicts = Vec::new();
+        // what hangs on moved refs is linked on the way, and must not pass for what was there before
+        let mut held = None;
         for round in 0..MOST_ROUNDS {
             let (now, cleared) = self.look_at_git(path)?;
             report.undone.extend(cleared);
-            report.objects_back += self.put_objects_back(path, base)?;
             let deltas = difference(base, &now);
             if deltas.is_empty() {
-                return self.tell_objects(report);
+                return self.put_objects_back(path, base, held, report);
             }
             if round == 0 {
+                held = Some(self.areas.clone());
+                let ours = path.join("lunation");
+                open_up(&ours, 0).map_err(RepoError::io(&ours, "making our own folder writable again"))?;
                 self.name(path, base, &now, &deltas, report)?;
             }
             let folder = gitfolder::open(path)?;
@@ -141,28 +146,40 @@ impl Workspace {
         let (now, _) = self.look_at_git(path)?;
         let left = difference(base, &now);
         if left.is_empty() {
-            return self.tell_objects(report);
+            return self.put_objects_back(path, base, held, report);
         }
         let told = conflicts.iter().map(|conflict| format!("{}: {}", conflict.path, conflict.why));
         let others = left.iter().map(|delta| format!("{} differs again", super::super::path::escape(&delta.path)));
         Err(RepoError::Guard { conflicts: told.chain(others).collect() })
     }
 
-    fn tell_objects(&self, report: &mut GuardReport) -> Result<(), RepoError> {
-        if report.objects_back > 0 && !report.undone.iter().any(|undone| undone.what == "objects") {
-            let detail = format!("{} files of objects were removed", report.objects_back);
-            report.undone.push(Undone::new("objects", detail));
+    /// Only when the folders that the objects lie in are real folders again.
+    fn put_objects_back(
+        &mut self,
+        path: &Path,
+        base: &Folder,
+        held: Option<HashMap<PathBuf, AreaState>>,
+        report: &mut GuardReport,
+    ) -> Result<(), RepoError> {
+        if let Some(held) = held {
+            self.areas = held;
         }
-        Ok(())
-    }
-
-    fn put_objects_back(&mut self, path: &Path, base: &Folder) -> Result<u64, RepoError> {
-        let mut back = 0;
         for area in gitfolder::areas(base) {
             let objects = path.join(os(&area));
-            back += relink(&self.store, &objects, self.areas.get(&objects))?;
+            let done = relink(&mut self.store, &objects, self.areas.get_mut(&objects))?;
+            report.objects_back += done.back + done.mended;
+            for (number, what) in [
+                (done.back, "were removed"),
+                (done.mended, "were written into"),
+                (done.modes, "had their mode changed"),
+                (done.damaged, "were written into and could not be put back: `git fsck` tells which"),
+            ] {
+                if number > 0 {
+                    report.undone.push(Undone::new("objects", format!("{number} files of objects {what}")));
+                }
+            }
         }
-        Ok(back)
+        Ok(())
     }
 
     /// Names what was found changed, and keeps it when refs were moved.
@@ -182,8 +199,10 @@ impl Workspace {
         let input = UndoneInput { deltas, before: &before, after: &after, head: &head, index_differs };
         report.undone.extend(name_undone(&input));
         if before != after {
-            // what hangs on the moved refs must stay readable
-            self.link_objects(path, now)?;
+            // what hangs on the moved refs must stay readable; what the agent made unreadable is its own loss
+            if let Err(error) = self.link_objects(path, now) {
+                report.undone.push(Undone::new("objects", format!("new ones could not be kept: {error}")));
+            }
             let stored = store_tree(&mut self.store, now, None)?;
             let id = checkpoint::commit(&mut self.store, stored.id.object(), "refs/displaced")?;
             self.store.sync()?;
@@ -212,4 +231,27 @@ impl Workspace {
         fs::remove_file(&file).map_err(RepoError::io(&file, "removing"))?;
         Ok(entries)
     }
+}
+
+/// How deep our own folder in a git folder goes.
+const OUR_LEVELS: usize = 4;
+
+/// Our own records in the git folder can be written again, whatever modes an agent gave to all of it. Links are left.
+fn open_up(path: &Path, level: usize) -> std::io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let meta = match fs::symlink_metadata(path) {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let needed = if meta.is_dir() { 0o700 } else { 0o600 };
+    if !meta.is_symlink() && meta.mode() & needed != needed {
+        fs::set_permissions(path, fs::Permissions::from_mode(meta.mode() & 0o7777 | needed))?;
+    }
+    if meta.is_dir() && level < OUR_LEVELS {
+        for entry in fs::read_dir(path)? {
+            open_up(&entry?.path(), level + 1)?;
+        }
+    }
+    Ok(())
 }
