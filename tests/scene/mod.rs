@@ -5,6 +5,7 @@
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Scene {
     folder: tempfile::TempDir,
     vars: Vec<(String, String)>,
+    owner: Option<u32>,
 }
 
 /// What the program did.
@@ -37,7 +39,7 @@ impl Scene {
     /// A repository with one commit, in which nothing is configured.
     pub(crate) fn new() -> Scene {
         let folder = tempfile::Builder::new().prefix("lunation-test-").tempdir().expect("a temporary folder");
-        let scene = Scene { folder, vars: Vec::new() };
+        let scene = Scene { folder, vars: Vec::new(), owner: None };
         for part in ["project", "home", "bin"] {
             fs::create_dir(scene.folder.path().join(part)).expect("a folder");
         }
@@ -129,6 +131,15 @@ impl Scene {
         self
     }
 
+    /// Gives all that is there to this user, and runs everything as it from now on. Only root can.
+    pub(crate) fn owned_by(mut self, user: u32) -> Scene {
+        let mut command = Command::new("chown");
+        command.arg("-hR").arg(format!("{user}:{user}")).arg(self.outside());
+        finish(command).expect_code(0);
+        self.owner = Some(user);
+        self
+    }
+
     /// A command in the project, with the scene's surroundings alone.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
@@ -142,6 +153,9 @@ impl Scene {
             .env("TERM", "dumb")
             .envs(self.vars.iter().cloned())
             .stdin(Stdio::null());
+        if let Some(user) = self.owner {
+            command.uid(user).gid(user);
+        }
         command
     }
 
