@@ -332,7 +332,10 @@ impl Run {
             (Some((reason, _)), _) => *reason,
             (None, _) => tally.reason.unwrap_or(Reason::Stopped),
         };
-        let mut error = failure.map(|(_, message)| message);
+        // An end that somebody asked for is no error: the reason and the record say who asked.
+        let mut error = failure
+            .filter(|(reason, _)| request.is_none() || *reason != Reason::Interrupted)
+            .map(|(_, message)| message);
         if let Err(problem) = aborted {
             reason = problem.reason();
             error = Some(problem.to_string());

@@ -46,6 +46,8 @@ fn stop_now_rolls_the_iteration_back() {
     eventually("the agent is at work", || project.outside("prompt").exists());
     project.lunation(&["stop", "--now"]).exits_with(0).says("to abort its iteration");
     run.ends_with(1);
+    assert!(run.said().contains("not completed: killed"), "{}", run.said());
+    assert!(!run.said().contains("cancelled"), "an end that was asked for is no error\n{}", run.said());
     assert_eq!(project.everything(), before);
     let agent = project.outside("agent.sh").display().to_string();
     assert_eq!(processes_with(&agent), [""; 0]);

@@ -33,7 +33,7 @@ run {id}
         "   2m05s  loop  guard put back: HEAD\n",
         "   2m05s  loop  fence reverted: tests/a.rs\n",
         "   3m10s  loop  nothing changed\n",
-        "   3m10s  loop  ladder: rung 1 to 2, because of 3 stalls\n",
+        "   3m10s  loop  ladder: rung 1 to 2: 3 stalls\n",
         "   3m10s  loop  iteration 4: fake-2 (rung 2)\n",
         "   4m15s  loop  iteration 4 kept, complete and verified\n",
     ] {
