@@ -28,7 +28,8 @@
 //! * **Tiers.** That is the third tier, and the base of the second, which adds a gate on fork (`warden/gate`): closing it
 //!   ends a storm of forks at one stroke. The first puts the command into a PID namespace (`warden/namespace`): there the
 //!   kernel ends everything when PID 1 ends, and `waitpid` for PID 1 is the proof. The warden's main loop knows none of
-//!   this; it talks to a `Tree`. Which tier is in force is found out at the start by doing it once ([`TierReport`]).
+//!   this; it talks to a `Tree`. Which tier is in force is found out at the start by doing it once ([`TierReport`]); the
+//!   gate is only taken when it is asked for, see [`Tier::ForkGate`].
 //! * **Only unreaped children are signalled.** A process id that was already waited for may belong to somebody else by
 //!   now. The warden kills its direct children and the group of a leader that it has not reaped, nothing else, ever;
 //!   grandchildren come to it as their parents die.

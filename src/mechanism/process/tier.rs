@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{ProcessError, protocol::Abilities};
 
-/// The tiers, best first. Each one that works is better at ending everything, and each one takes something from the
-/// commands; [`TierReport::remarks`] says what, and a tier that takes less can be forced.
+/// The tiers, strongest first. Each one takes something from the commands; [`TierReport::remarks`] says what, and a tier
+/// that takes less can be forced. The strongest that works is taken, but for the fork gate, which must be asked for.
 ///
 /// | | escapes | can a command hurt its warden | what a command can't do |
 /// |---|---|---|---|
@@ -35,6 +35,11 @@ pub enum Tier {
     PidNamespace,
     /// Subreaper with a gate on fork that can be closed, and the Landlock scope of signals where the kernel has it
     /// (then a command can signal its own processes only).
+    ///
+    /// **Only taken when it is asked for**, for it is not transparent: a fork that waits for the gate is interrupted by a
+    /// signal, and a program whose handler does not restart calls sees an error that no kernel ever gives otherwise. The
+    /// `sh` of Debian is one: there `echo a | cat` says "Cannot fork" more often than not, because the end of the first
+    /// program interrupts the fork of the second one. Agents run such shells all day.
     ///
     /// The gate needs `no_new_privs`: programs with a set-user-id bit, like `sudo`, gain nothing from it. One gate can't
     /// be put into another: lunation inside an agent of lunation takes another tier then.
@@ -81,6 +86,8 @@ pub struct TierReport {
     pub remarks: Vec<String>,
 }
 
+const ONLY_ASKED: &str = "works here, but is taken only when asked for: it lets forks of some shells fail";
+
 /// The best tier that the probe showed, or the forced one.
 pub(super) fn choose(abilities: &Abilities, forced: Option<Tier>) -> Result<TierReport, ProcessError> {
     let mut why_not_better = Vec::new();
@@ -90,9 +97,10 @@ pub(super) fn choose(abilities: &Abilities, forced: Option<Tier>) -> Result<Tier
         (Tier::Subreaper, &abilities.subreaper),
         (Tier::ProcessGroup, &None),
     ] {
-        let asked = forced.is_none_or(|f| f == tier);
+        let asked = forced.map_or(tier != Tier::ForkGate, |f| f == tier);
         match reason {
             None if asked => return Ok(TierReport { tier, why_not_better, remarks: remarks(tier, abilities) }),
+            None if forced.is_none() => why_not_better.push(format!("{tier}: {ONLY_ASKED}")),
             None => why_not_better.push(format!("{tier}: works here, but another tier was asked for")),
             Some(why) if forced == Some(tier) => {
                 return Err(ProcessError::TierUnavailable { tier, why: why.clone() });
@@ -118,7 +126,8 @@ fn remarks(tier: Tier, abilities: &Abilities) -> Vec<String> {
                 None => "commands can signal their own processes only".to_owned(),
                 Some(why) => format!("{KILLABLE} ({why})"),
             };
-            vec![NO_GAIN.to_owned(), scope]
+            let forks = "a fork may fail when a signal arrives, in programs that do not restart calls (sh of Debian)";
+            vec![NO_GAIN.to_owned(), forks.to_owned(), scope]
         }
         Tier::Subreaper => vec![KILLABLE.to_owned()],
         Tier::ProcessGroup => {
@@ -160,6 +169,15 @@ mod tests {
         let report = choose(&only_subreaper(), Some(Tier::ProcessGroup)).unwrap();
         assert_eq!(report.tier, Tier::ProcessGroup);
         assert!(report.why_not_better[2].contains("asked for"));
+    }
+
+    #[test]
+    fn the_gate_is_only_taken_when_asked_for_because_shells_stumble_over_it() {
+        let no_namespace = Abilities { fork_gate: None, signal_scope: None, ..only_subreaper() };
+        let report = choose(&no_namespace, None).unwrap();
+        assert_eq!(report.tier, Tier::Subreaper);
+        assert!(report.why_not_better[1].starts_with("fork_gate: works here, but is taken only when asked for"));
+        assert_eq!(choose(&no_namespace, Some(Tier::ForkGate)).unwrap().tier, Tier::ForkGate);
     }
 
     #[test]

@@ -54,6 +54,9 @@ fn a_closed_gate_stops_forks() -> Result<(), String> {
         sys::close_all_but(&mut [maker.descriptor(), theirs.as_raw_fd()]);
         let made = maker.make().map_err(|error| error.raw_os_error().unwrap_or(libc::EIO));
         let _ = theirs.write_all(&made.err().unwrap_or(0).to_ne_bytes());
+        if made.is_err() {
+            return;
+        }
         let forks = || sys::fork(|| sys::exit_now(0)).map_or(0u8, |_| 1);
         let first = forks();
         let mut closed = [0];

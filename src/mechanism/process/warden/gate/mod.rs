@@ -3,7 +3,8 @@
 //!
 //! The question is a seccomp user notification. Answers never depend on memory of the asking process, so there is
 //! nothing that it could change after it was looked at. The price is `no_new_privs`: programs below the gate gain
-//! nothing from a set-user-id bit (`sudo` does not work).
+//! nothing from a set-user-id bit (`sudo` does not work); and a signal that arrives while a fork waits to be let pass
+//! interrupts it, which a program sees if its handler does not restart calls. Hence the gate is never taken unasked.
 //!
 //! With it goes, where the kernel has it, the Landlock scope of signals: what is below the gate can't signal anybody
 //! else, its warden included.
