@@ -148,7 +148,10 @@ fn a_rolled_back_attempt_is_told_and_the_sense_of_the_old_tree_stays() {
     g.open_iteration();
     let t = turn(Outcome::Done, 60.0);
     g.close_iteration(Some(&t), &changed("a"), Some(&sense(5, "five")), Decision::Rollback, Some("five now"));
-    assert_eq!(g.tried(), "iteration 1 by a (touched f, 0 lines) was rolled back: broke t; five now");
+    assert_eq!(
+        g.tried(),
+        "iteration 1 by a (touched f, 0 lines) was rolled back: broke t (5 failing, 2 before); five now"
+    );
     assert_eq!(g.feedback(), "2 failing");
     assert_eq!(g.best_sense().map(|s| s.failing), Some(2));
 }

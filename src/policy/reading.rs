@@ -147,19 +147,26 @@ impl Sense {
         }
     }
 
-    /// What fails now and did not fail in `before`: names of items where a report tells, else sensor names.
+    /// What fails now and did not fail in `before`: names of items where a report tells, else sensor names; a sensor
+    /// that fails more than before is named with both counts.
     pub fn newly_failing(&self, before: &Sense) -> Vec<String> {
-        let old = before.failing_names();
-        self.failing_names().into_iter().filter(|name| !old.contains(name)).collect()
-    }
-
-    fn failing_names(&self) -> Vec<String> {
-        self.readings
-            .iter()
-            .filter(|reading| reading.state == ReadingState::Failed && !reading.flaky)
-            .flat_map(|reading| match reading.items.as_slice() {
-                [] => vec![reading.id.clone()],
-                items => items.to_vec(),
+        let failing = self.readings.iter().filter(|reading| reading.state == ReadingState::Failed && !reading.flaky);
+        failing
+            .flat_map(|now| {
+                let old = before.readings.iter().find(|old| old.id == now.id);
+                let old = old.filter(|old| old.state == ReadingState::Failed && !old.flaky);
+                match (now.items.as_slice(), old) {
+                    ([], None) => vec![now.id.clone()],
+                    ([], Some(old)) if now.failing > old.failing => {
+                        let count = |failing: Option<u64>| failing.map_or_else(|| "?".to_owned(), |n| n.to_string());
+                        vec![format!("{} ({} failing, {} before)", now.id, count(now.failing), count(old.failing))]
+                    }
+                    ([], Some(_)) => Vec::new(),
+                    (items, old) => {
+                        let known = old.map(|old| old.items.as_slice()).unwrap_or_default();
+                        items.iter().filter(|item| !known.contains(item)).cloned().collect()
+                    }
+                }
             })
             .collect()
     }
