@@ -348,18 +348,26 @@ end
 -- Records: plain data from the host. A list is any proxy made from `n`; null fields are known and nil.
 local methods = {}
 
-local function failing_names(sense)
-  local names = {}
-  for _, reading in ipairs(sense.readings) do
-    if reading.state == "failed" then
-      if #reading.items == 0 then
-        names[#names + 1] = reading.id
-      else
-        for _, item in ipairs(reading.items) do names[#names + 1] = item end
-      end
+local function fails(reading)
+  return reading ~= nil and reading.state == "failed" and not reading.flaky
+end
+
+-- What of one reading fails now and did not in the one before: items, else the sensor, with counts where it only fails more.
+local function newly_in(now, old, names)
+  if #now.items > 0 then
+    local known = {}
+    if old then
+      for _, item in ipairs(old.items) do known[item] = true end
     end
+    for _, item in ipairs(now.items) do
+      if not known[item] then names[#names + 1] = item end
+    end
+  elseif not old then
+    names[#names + 1] = now.id
+  elseif now.failing and (not old.failing or now.failing > old.failing) then
+    local count = function(failing) return failing and raw.tostring(failing) or "?" end
+    names[#names + 1] = raw.format("%s (%s failing, %s before)", now.id, count(now.failing), count(old.failing))
   end
-  return names
 end
 
 methods.sense = {
@@ -367,10 +375,12 @@ methods.sense = {
     if type(self) ~= "table" or shown[self] == nil or type(other) ~= "table" or shown[other] == nil then
       error("write now:newly_failing(before) with two senses, like o.sense:newly_failing(o.best)", 2)
     end
-    local old, new = {}, {}
-    for _, name in ipairs(failing_names(other)) do old[name] = true end
-    for _, name in ipairs(failing_names(self)) do
-      if not old[name] then new[#new + 1] = name end
+    local before, new = {}, {}
+    for _, reading in ipairs(other.readings) do
+      if fails(reading) then before[reading.id] = reading end
+    end
+    for _, reading in ipairs(self.readings) do
+      if fails(reading) then newly_in(reading, before[reading.id], new) end
     end
     return new
   end,
