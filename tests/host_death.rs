@@ -2,7 +2,7 @@
 
 mod scene;
 
-use scene::{Scene, alive, eventually, unique_seconds};
+use scene::{Scene, alive, eventually, finish, unique_seconds};
 
 fn script(decide: &str, sensor: &str) -> String {
     format!(
@@ -32,14 +32,22 @@ fn content(scene: &Scene, path: &str) -> String {
     std::fs::read_to_string(scene.path(path)).unwrap_or_else(|error| error.to_string())
 }
 
+/// What git says, or that it cannot say: it may be asked in the middle of the putting back.
+fn git(scene: &Scene, args: &[&str]) -> String {
+    let mut command = scene.command("git");
+    command.args(args);
+    let ran = finish(command);
+    if ran.code == 0 { ran.stdout } else { ran.stderr }
+}
+
 fn state(scene: &Scene) -> String {
     let parts = [
-        scene.git(&["rev-parse", "HEAD"]),
-        scene.git(&["for-each-ref"]),
-        scene.git(&["stash", "list"]),
-        scene.git(&["diff", "--cached"]),
-        scene.git(&["config", "--local", "-l"]),
-        scene.status(),
+        git(scene, &["rev-parse", "HEAD"]),
+        git(scene, &["for-each-ref"]),
+        git(scene, &["stash", "list"]),
+        git(scene, &["diff", "--cached"]),
+        git(scene, &["config", "--local", "-l"]),
+        git(scene, &["status", "--porcelain"]),
         content(scene, "tracked"),
         content(scene, "untracked"),
         content(scene, "keep.log"),
