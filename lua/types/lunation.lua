@@ -47,6 +47,7 @@
 ---@field ok boolean the check holds
 ---@field state "passed"|"failed"|"broken" broken says nothing about the work
 ---@field failing integer? failing items; 1 or 0 where no report tells; nil when broken
+---@field total integer? items that were run, where a report tells; nil: nobody counted
 ---@field score number higher is better; 0 where the sensor gives none
 ---@field items string[] names of failing items where a report tells
 ---@field fingerprint string equal for equal results; constant when it timed out
@@ -59,6 +60,7 @@
 ---@field notes string[] remarks that are not the verdict
 ---@field flaky boolean it came out differently on the same tree; `failing` is then the last reliable number
 ---@field attribution "clean"|"regressed"|"baseline_broken"|"fixed_baseline"|nil how it stands against the reading before iteration 1
+---@field usage lunation.TurnUsage what a judge used; nil for other sensors
 
 ---All readings of one pass over one tree.
 ---@class lunation.Sense
@@ -121,6 +123,14 @@
 ---@field left lunation.Left what remains of the budget
 ---@field history lunation.HistoryEntry[] oldest first, at most the last 200
 ---@field seen string[] fingerprints of results so far, at most the last 200
+
+---What a parser counted; a function that is a parser returns any part of it.
+---@class lunation.Parsed
+---@field failing integer? failing items; without it the exit code says
+---@field total integer? all items that were run
+---@field score number? higher is better
+---@field summary string? one line
+---@field items string[]? names of failing items
 
 ---What a command printed.
 ---@class lunation.CmdResult
@@ -226,6 +236,86 @@
 ---@field env? table<string, string> added to the environment
 ---@field confirm? integer how often a result must come out the same before it rolls back or completes; 1: once; default 2
 ---@field cache? boolean false: read again even where the same tree was read before; default true
+---@field parse? lunation.Parser|fun(out: lunation.CmdResult): lunation.Parsed|"auto"|"off"|"libtest"|"nextest"|"pytest"|"go"|"jest"|"vitest"|"mocha"|"node"|"tap"|"junit"|"cargo"|"eslint"|"ruff"|"tsc"|"github"|"sarif" who counts in its output: a format by name or from ln.parse, a function, "auto" for what is recognised for sure, "off" for the exit code alone; default "auto"
+---@field report? string|string[] globs of the files that it writes its report to, relative to the root; without it its output is read
+---@field min_total? integer with fewer items than these a pass is red
+---@field must_match? string|string[] regular expressions that must each match a line, or a pass is red
+---@field broken_if? string|string[] regular expressions of lines that say that the check itself does not work: red becomes broken
+---@field keep_lines? string|string[] regular expressions of lines that feedback keeps, whatever is cut
+---@field threshold? number the least `SCORE: n` that passes
+---@field check? fun(ws: lunation.Workspace): boolean, string? instead of a command: says whether it holds, and why not
+---@field hint? string|fun(r: lunation.Reading): string? told with a failure: how it is mended
+---@field after? string|string[] names of sensors that are read before this one, whatever they say
+---@field scratch? boolean it writes into the tree: it is read alone, and what it wrote is undone before the next one; default false
+---@field network? boolean false: no network but loopback, or an error where this machine cannot take it away; default true
+---@field service? lunation.Service|lunation.Service[] what must be running meanwhile, from ln.service; its port is in PORT and {port}
+
+---Counts by regular expressions over lines: one with a group takes the number in it, the last match wins; one without counts the lines that match. As in `ln.parse.pattern{ failing = "(\\d+) failed" }`.
+---@class (exact) lunation.PatternOpts
+---@field failing? string failing items; without it the number of `item`s
+---@field total? string all items
+---@field passed? string passed items: with `failing` they make the total
+---@field item? string name of a failing item: its first group
+
+---An agent that judges the work by a rubric and ends its answer with `SCORE: n`. It sees the task and the whole change; what it writes is undone. As in `ln.judge{ agent = "claude", rubric = "RUBRIC.md" }`.
+---@class (exact) lunation.JudgeOpts
+---@field id? string name, unique in its loop; default "judge"
+---@field agent string|lunation.Agent who judges; of a ladder the first rung
+---@field rubric string a file beside the script, or else relative to the root; no agent may write it
+---@field task? string what was asked; without it the prompt of the loop
+---@field threshold? number the least score that passes, at most 100; default 80
+---@field timeout? lunation.Duration time that it may take; without it the agent's own
+---@field hint? string told with a failure: how it is mended
+---@field after? string|string[] names of sensors that are read before this one
+
+---A metric of a running system: every value of the answer must be as asserted. An empty, partial or stale answer, or one that is no number, is broken, never green. As in `ln.sensor.metric{ promql = "up", url = "http://localhost:9090", assert = "== 1" }`.
+---@class (exact) lunation.MetricOpts
+---@field id? string name, unique in its loop; without it the query itself
+---@field promql? string a query for Prometheus
+---@field logql? string a query for Loki
+---@field url string base address of the service
+---@field assert string what every value must be: "< 0.8", ">= 10 and < 20"
+---@field range? lunation.Duration how far back: a range query, of which every sample must hold; without it an instant
+---@field step? lunation.Duration distance of two samples of a range; default "15s"
+---@field source? string promql: the selector whose samples must be fresh; without it the query itself
+---@field fresh? string|lunation.Duration promql: how old samples may be when the sensor starts, or "any"; without it they must be taken after that
+---@field timeout? lunation.Duration how long a fresh and whole answer is waited for; default "2m"
+---@field headers? table<string, string> sent with every question
+---@field token_env? string name of the variable that holds a bearer token
+---@field hint? string told with a failure: how it is mended
+---@field after? string|string[] names of sensors that are read before this one
+---@field service? lunation.Service|lunation.Service[] what must be running meanwhile, from ln.service; its port is in {port} of `url`
+
+---A picture that must look like another one; no agent may write that. As in `ln.sensor.picture{ actual = "out/page.png", golden = "tests/page.png" }`.
+---@class (exact) lunation.PictureOpts
+---@field id? string name, unique in its loop; without it the picture's path
+---@field take? lunation.Command takes the picture; without it, it is there already
+---@field actual string the picture, relative to the root
+---@field golden string what it must look like, relative to the root
+---@field threshold? number the largest share of pixels that may differ, up to 1; without it none
+---@field tolerance? number how much a pixel may differ before it counts, up to 1; default 0.1
+---@field timeout? lunation.Duration time that taking it may take; default "10m"
+---@field cwd? string folder to take it in, relative to the root
+---@field env? table<string, string> added to the environment
+---@field hint? string told with a failure: how it is mended
+---@field after? string|string[] names of sensors that are read before this one
+---@field service? lunation.Service|lunation.Service[] what must be running meanwhile, from ln.service; its port is in PORT and {port}
+
+---When a service can be looked at; one of `http`, `port` and `line`. As in `ready = { http = "/health" }`.
+---@class (exact) lunation.Ready
+---@field http? string this path on its port answers with a status below 400
+---@field port? boolean its port takes connections
+---@field line? string it printed a line that this regular expression matches
+---@field within? lunation.Duration how long that may take; default "30s"
+
+---Something that is started for a pass over the sensors that need it, and ended with it. A free port is in PORT and {port}. As in `ln.service{ run = "npm start", ready = { http = "/" } }`.
+---@class (exact) lunation.ServiceOpts
+---@field id? string name; without it the command itself
+---@field run lunation.Command what is started; it stays in the foreground
+---@field ready? lunation.Ready when it can be looked at; without it when its port takes connections
+---@field stop? lunation.Command asks it to end; its processes are ended in any case
+---@field cwd? string folder to run in, relative to the root
+---@field env? table<string, string> added to the environment
 
 ---A command. One string is a line for the shell, several are words. As in `ln.sh{ "git", "log", timeout = "1m" }`.
 ---@class (exact) lunation.ShOpts
@@ -321,6 +411,15 @@ local Sensors = {}
 ---@return lunation.Sense
 function Sensors:sense(ws) end
 
+---Who counts in a command's output: for `parse` of a sensor, and to be called with what ln.sh returned, or with text.
+---@overload fun(out: string|lunation.CmdResult): lunation.Parsed
+---@class lunation.Parser
+---@field name string the format
+
+---What is started for a pass over sensors.
+---@class lunation.Service
+---@field id string its name
+
 ---A prompt that was read from a file.
 ---@class lunation.Prompt
 ---@field file string? the file, relative to the root
@@ -396,6 +495,37 @@ local ns_prompt = {}
 ---@class lunation.ns.sensor
 ---@overload fun(opts: string|lunation.SensorOpts): lunation.Sensor
 local ns_sensor = {}
+---A metric of a running system, asked of Prometheus or Loki.
+---@param opts lunation.MetricOpts
+---@return lunation.Sensor
+function ns_sensor.metric(opts) end
+---A picture that must look like another one.
+---@param opts lunation.PictureOpts
+---@return lunation.Sensor
+function ns_sensor.picture(opts) end
+
+---@class lunation.ns.parse
+---@field libtest lunation.Parser `cargo test`
+---@field nextest lunation.Parser `cargo nextest run`
+---@field pytest lunation.Parser `pytest`
+---@field go lunation.Parser `go test`, plain or -json
+---@field jest lunation.Parser `jest`, plain or --json
+---@field vitest lunation.Parser `vitest run`, plain or --reporter=json
+---@field mocha lunation.Parser `mocha`, its spec or json reporter
+---@field node lunation.Parser `node --test`, its spec reporter
+---@field tap lunation.Parser the Test Anything Protocol
+---@field junit lunation.Parser JUnit's XML
+---@field cargo lunation.Parser `cargo check`, `build` or `clippy`, plain or --message-format=json
+---@field eslint lunation.Parser `eslint`, plain or --format json
+---@field ruff lunation.Parser `ruff check`, plain or --output-format json
+---@field tsc lunation.Parser `tsc`
+---@field github lunation.Parser annotations like `::error file=a.js::message`
+---@field sarif lunation.Parser SARIF 2.1
+local ns_parse = {}
+---Counts by regular expressions.
+---@param opts lunation.PatternOpts
+---@return lunation.Parser
+function ns_parse.pattern(opts) end
 
 ---@class lunation.ns.complete
 ---@overload fun(opts: lunation.CompleteOpts): lunation.Complete
@@ -477,6 +607,7 @@ function ns_json.decode(text) end
 ---@field agent lunation.ns.agent An agent: a preset by name ("claude", "codex", "pi"), or a command with its options.
 ---@field prompt lunation.ns.prompt A prompt from a file beside the script, or else below the root. It is read once; no agent may write the file.
 ---@field sensor lunation.ns.sensor A check: exit code 0 is passed; 126, 127 and signals are broken; all else is failed.
+---@field parse lunation.ns.parse
 ---@field complete lunation.ns.complete What counts as done, in full.
 ---@field decide lunation.ns.decide
 ---@field git lunation.ns.git
@@ -491,6 +622,14 @@ function M.loop(opts) end
 ---@param list table<integer|string, lunation.Sensorish>
 ---@return lunation.Sensors
 function M.sensors(list) end
+---An agent that judges the work by a rubric and ends its answer with `SCORE: n`, n from 0 to 100. Any other answer is broken, not red.
+---@param opts lunation.JudgeOpts
+---@return lunation.Sensor
+function M.judge(opts) end
+---Something that is started for a pass over the sensors that name it, and ended with it; not ready in time is broken.
+---@param opts lunation.ServiceOpts
+---@return lunation.Service
+function M.service(opts) end
 ---Runs a command in the workspace and waits for it; all its processes end with it. An exit code that is not 0 is no error. Inside of an open iteration, fence and guard hold for it too.
 ---@param cmd string|lunation.ShOpts
 ---@return lunation.CmdResult

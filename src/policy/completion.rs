@@ -113,6 +113,8 @@ mod tests {
             notes: vec![],
             flaky: false,
             attribution: None,
+            total: None,
+            usage: None,
         }
     }
 

@@ -16,6 +16,7 @@ mod options;
 mod policy;
 mod preset;
 mod records;
+mod sensor_functions;
 mod source;
 mod trust;
 mod types;

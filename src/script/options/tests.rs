@@ -209,3 +209,65 @@ fn agents_are_checked_too() {
     let message = loop_with("sensors = {}, agent = 'gpt'");
     assert!(message.contains("agent: there is no agent `gpt`"), "{message}");
 }
+
+#[test]
+fn sensors_that_cannot_work_are_refused_when_the_script_is_loaded() {
+    for (call, says) in [
+        ("ln.sensor { 'x', parse = 'tapp' }", "parse: must be one of \"auto\", \"off\""),
+        ("ln.sensor { 'x', parse = 'tapp' }", "did you mean `tap`?"),
+        ("ln.sensor { 'x', parse = 3 }", "parse: must be made by ln.parse, like ln.parse.tap"),
+        ("ln.sensor { 'x', min_total = 0 }", "min_total: must be at least 1"),
+        ("ln.sensor { 'x', min_total = 1, parse = 'off' }", "parse: is \"off\", so nobody counts"),
+        (
+            "ln.sensor { 'x', must_match = '(' }",
+            "must_match: `(` is no regular expression that can be used: unclosed group",
+        ),
+        ("ln.sensor { 'x', broken_if = { 'a', '[' } }", "broken_if: `[` is no regular expression"),
+        ("ln.sensor { 'x', report = '../r.xml' }", "report: `../r.xml` must be below the root"),
+        ("ln.sensor { 'x', report = 'r[' }", "report: `r[` is no glob"),
+        ("ln.sensor { 'x', check = function() end }", "check: stands instead of a command"),
+        ("ln.sensor { check = function() end, min_total = 2 }", "a `check` has no output and no process"),
+        ("ln.sensor { 'x', service = 'web' }", "service: must be made by ln.service"),
+        ("ln.sensor { 'x', services = {} }", "services: unknown option; write `service`"),
+        ("ln.sensors { { 'x', after = 'y' } }", "there is no sensor of that name; there are: x"),
+        ("ln.parse.pattern {}", "wants `failing` or `item`"),
+        ("ln.parse.pattern { failing = '(' }", "failing: `(` is no regular expression"),
+        ("ln.judge { agent = 'claude', rubric = 'NO.md' }", "rubric: the file NO.md does not exist"),
+        ("ln.judge { agent = 'claude', rubric = '/etc/passwd' }", "rubric: `/etc/passwd` is no path below the project"),
+        ("ln.judge { agent = 'claude' }", "rubric: is missing"),
+        ("ln.sensor.metric { url = 'http://x', assert = '< 1' }", "wants one query"),
+        ("ln.sensor.metric { promql = 'a', logql = 'b', url = 'http://x', assert = '< 1' }", "wants one query"),
+        ("ln.sensor.metric { promql = 'a', url = 'x:9090', assert = '< 1' }", "url: `x:9090` is no address"),
+        (
+            "ln.sensor.metric { promql = 'a', url = 'http://x', assert = 'below 1' }",
+            "assert: `below 1` is no assertion: write",
+        ),
+        ("ln.sensor.metric { promql = 'a', url = 'http://x', assert = '< 1', step = 5 }", "step: goes with a range"),
+        (
+            "ln.sensor.metric { promql = 'a', url = 'http://x', assert = '< 1', fresh = 'soon' }",
+            "fresh: `soon` is not a duration",
+        ),
+        ("ln.sensor.metric { logql = 'a', url = 'http://x', assert = '< 1', fresh = 5 }", "fresh: goes with promql"),
+        ("ln.sensor.picture { actual = 'a.png' }", "golden: is missing"),
+        ("ln.sensor.picture { actual = '/a.png', golden = 'g.png' }", "actual: `/a.png` is no path below the root"),
+        ("ln.sensor.picture { actual = 'a', golden = 'g', threshold = 5 }", "threshold: is a share, at most 1, got 5"),
+        ("ln.service { ready = { port = true } }", "run: is missing"),
+        ("ln.service { run = 'x', ready = {} }", "ready: wants one of http, port and line"),
+        ("ln.service { run = 'x', ready = { http = '/', line = 'y' } }", "ready: wants one of http, port and line"),
+        ("ln.service { run = 'x', ready = { http = 'health' } }", "ready.http: `health` is no path"),
+    ] {
+        let message = refused(call);
+        assert!(message.contains(says), "{call}\nsays: {message}\nnot:  {says}");
+    }
+    for (options, says) in [
+        ("sensors = { { 'x', after = 'x2' }, 'y' }", "sensors[1].after: `x` comes after `x2`"),
+        (
+            "sensors = { { 'x', after = 'y' }, { 'y', after = 'x' } }",
+            "sensors[1].after: these sensors come after each other",
+        ),
+        ("feedback_bytes = 0", "feedback_bytes: must be"),
+    ] {
+        let message = loop_with(options);
+        assert!(message.contains(says), "{options}\nsays: {message}\nnot:  {says}");
+    }
+}

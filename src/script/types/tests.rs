@@ -127,6 +127,8 @@ fn reading() -> Reading {
         notes: vec![],
         flaky: false,
         attribution: None,
+        total: None,
+        usage: None,
     }
 }
 
