@@ -10,4 +10,5 @@ mod done;
 mod looping;
 mod lua;
 mod proc;
+mod sense;
 mod text;
