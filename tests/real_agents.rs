@@ -150,7 +150,6 @@ impl Real {
         let line = CommandLine::Shell(command.into());
         let request = SensorRequest {
             folder: self.folder.path().join("work"),
-            root: self.folder.path().join("work"),
             tmp: self.folder.path().join("sensor/tmp"),
             run: "run-1".into(),
             ambient: &self.ambient,
@@ -159,7 +158,6 @@ impl Real {
             log_name: None,
             log_cap: 1 << 20,
             log_mask: None,
-            ran_before: None,
         };
         let (sensor, spec) = (SensorSpec::shell(command), CommandSpec::new(line));
         let reading = read_command(&self.processes, &sensor, &spec, request, CancellationToken::new());

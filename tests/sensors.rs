@@ -29,7 +29,6 @@ impl Bench {
     fn read_spec(&self, sensor: &SensorSpec, spec: &CommandSpec) -> Reading {
         let request = SensorRequest {
             folder: self.folder.path().into(),
-            root: self.folder.path().into(),
             tmp: self.folder.path().join("private/tmp"),
             run: "run-1".into(),
             ambient: &self.ambient,
@@ -38,7 +37,6 @@ impl Bench {
             log_name: None,
             log_cap: 64 << 20,
             log_mask: None,
-            ran_before: None,
         };
         self.runtime.block_on(read_command(&self.processes, sensor, spec, request, CancellationToken::new())).unwrap()
     }

@@ -61,7 +61,6 @@ impl EngineError {
             }
             EngineError::World(WorldError::Repository { .. }) => Reason::RepoLost,
             EngineError::World(WorldError::Agent(_)) => Reason::AgentMissing,
-            EngineError::World(WorldError::Sensor(_)) => Reason::ScriptError,
             EngineError::World(WorldError::Cancelled) | EngineError::Cancelled => Reason::Interrupted,
             EngineError::World(_) | EngineError::Record(_) => Reason::HostError,
         }

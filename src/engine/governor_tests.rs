@@ -49,8 +49,6 @@ fn sense(failing: u64, print: &str) -> Sense {
         notes: vec![],
         flaky: false,
         attribution: None,
-        total: None,
-        usage: None,
     };
     Sense::combine("tree".into(), vec![reading], Strategy::All, 1000)
 }

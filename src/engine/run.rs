@@ -158,9 +158,6 @@ impl Run {
         for agent in &spec.agents {
             self.0.parts.world.check_agent(agent).await?;
         }
-        for sensor in &spec.sensors {
-            self.0.parts.world.check_sensor(sensor).await?;
-        }
         let sensing = Sensing {
             strategy: spec.completion.strategy,
             jobs: spec.jobs as usize,

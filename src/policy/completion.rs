@@ -113,8 +113,6 @@ mod tests {
             notes: vec![],
             flaky: false,
             attribution: None,
-            total: None,
-            usage: None,
         }
     }
 

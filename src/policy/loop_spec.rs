@@ -7,7 +7,7 @@ use super::budget::{Breaker, Budget};
 use super::commit::CommitSpec;
 use super::completion::{Completion, Mode};
 use super::prompt::{PromptSource, STANDARD_SLOTS, SlotSource, SlotSpec};
-use super::sensor::{CommandSpec, SensorSpec, sensor_waves};
+use super::sensor::{CommandSpec, SensorSource, SensorSpec};
 
 /// Write scope as written; [`super::scope::Scope`] is its resolved form.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -159,18 +159,19 @@ impl LoopSpec {
         }
         for (at, sensor) in self.sensors.iter().enumerate() {
             let field = format!("sensors[{}]", at + 1);
+            let commands = match &sensor.source {
+                SensorSource::Command(command) => vec![command],
+                SensorSource::Function(_) => vec![],
+            };
             if sensor.id.trim().is_empty() {
                 say(&field, "has a blank name".into());
             }
-            if sensor.commands().into_iter().chain(&sensor.fix).any(|command| command.line.is_blank()) {
+            if commands.into_iter().chain(&sensor.fix).any(|command| command.line.is_blank()) {
                 say(&field, "has a blank command: write what to run, for example \"cargo test\"".into());
             }
             if self.sensors[..at].iter().any(|other| other.id == sensor.id) {
                 say(&field, format!("is the second sensor named `{}`: give it an id of its own", sensor.id));
             }
-        }
-        if let Err(error) = sensor_waves(&self.sensors) {
-            say(&format!("sensors[{}].after", error.at() + 1), error.to_string());
         }
         for (at, slot) in self.slots.iter().enumerate() {
             let field = format!("prompt.slots.{}", slot.name);

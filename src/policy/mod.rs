@@ -43,10 +43,6 @@ pub(crate) use reading::hex;
 pub use reading::{Attribution, Reading, ReadingState, Sense};
 pub use reason::{BreakerKind, ExitCode, FailureMode, Reason, Status};
 pub use scope::{Scope, ScopeError};
-pub use sensor::{
-    Assertion, AssertionError, CommandLine, CommandSpec, Counting, Format, Hint, JudgeSpec, MetricSpec, OrderError,
-    Parse, PatternSpec, PictureSpec, QueryLanguage, QueryRange, Ready, ScriptFunction, SensorSource, SensorSpec,
-    ServiceSpec, judged_score, sensor_waves,
-};
+pub use sensor::{CommandLine, CommandSpec, SensorSource, SensorSpec};
 pub use sentinel::{SentinelError, check_sentinel, says_sentinel};
 pub use turn::{ErrorKind, Outcome, TimeoutKind, TurnSummary, Usage, UsageTotals};

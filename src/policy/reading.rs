@@ -5,7 +5,6 @@ use sha2::{Digest, Sha256};
 
 use super::completion::Strategy;
 use super::feedback::cap_feedback;
-use super::turn::Usage;
 
 /// The three states. Broken is never red: it says nothing about the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,10 +27,6 @@ pub struct Reading {
     pub state: ReadingState,
     /// Number of failing items; 1 or 0 where no report tells. `None` when broken: unknown is never zero.
     pub failing: Option<u64>,
-    /// Number of items that were run, where a report tells; `None`: nobody counted. A failed reading with `None` or 0 may
-    /// mean that nothing could be run at all, as with a build that is broken.
-    #[serde(default)]
-    pub total: Option<u64>,
     /// A score where the sensor gives one; higher is better.
     pub score: Option<f64>,
     /// Names of failing items where a report tells.
@@ -58,9 +53,6 @@ pub struct Reading {
     /// How it stands against the reading before the first iteration, where there was one.
     #[serde(default)]
     pub attribution: Option<Attribution>,
-    /// What it used, where an agent made it.
-    #[serde(default)]
-    pub usage: Option<Usage>,
 }
 
 /// A reading against the baseline: whose failure is it?
@@ -95,33 +87,6 @@ impl Attribution {
 }
 
 impl Reading {
-    /// A reading with nothing but its state and a line about it. `fingerprint` must be equal for equal results.
-    pub fn new(id: &str, state: ReadingState, summary: impl Into<String>, fingerprint: impl Into<String>) -> Reading {
-        Reading {
-            id: id.to_owned(),
-            state,
-            failing: match state {
-                ReadingState::Passed => Some(0),
-                ReadingState::Failed => Some(1),
-                ReadingState::Broken => None,
-            },
-            total: None,
-            score: None,
-            items: Vec::new(),
-            fingerprint: fingerprint.into(),
-            summary: summary.into(),
-            feedback: String::new(),
-            exit: None,
-            timed_out: false,
-            duration_s: 0.0,
-            output: None,
-            notes: Vec::new(),
-            flaky: false,
-            attribution: None,
-            usage: None,
-        }
-    }
-
     /// True when the check holds.
     pub fn ok(&self) -> bool {
         self.state == ReadingState::Passed

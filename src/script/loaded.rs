@@ -9,12 +9,10 @@ use super::bindings::run::{ResultObject, RunObject};
 use super::error::{ErrorKind, Place, ScriptError};
 use super::manifest::Manifest;
 use super::policy::LuaPolicy;
-use super::sensor_functions::LuaSensorFunctions;
 use super::source::Source;
 use super::vm::{Phase, Shared, Vm, call, place, show};
 use crate::engine::{EngineError, Run, RunResult};
 use crate::policy::{LoopSpec, PolicyError, Reason};
-use crate::world::ScriptFunctions;
 
 /// What a script returned.
 #[derive(Debug, Clone)]
@@ -103,9 +101,6 @@ pub(super) async fn run(vm: &Vm, loaded: &Loaded, run: Run) -> Result<RunResult,
     let shared = Arc::clone(vm.shared());
     shared.set_runtime(tokio::runtime::Handle::current());
     let before = shared.set_phase(Phase::Running(run.clone()));
-    // Held here alone: when the run is over, its world has no way back into the script.
-    let functions: Arc<dyn ScriptFunctions> = LuaSensorFunctions::new(vm.clone(), run.clone());
-    run.world().lend(Arc::downgrade(&functions));
     let result = match &loaded.entry {
         Entry::Loop(object) => drive(vm, object, &run).await,
         Entry::Function(function) => run_function(vm, function.clone(), run, loaded.protected.clone()).await,

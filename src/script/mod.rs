@@ -16,7 +16,6 @@ mod options;
 mod policy;
 mod preset;
 mod records;
-mod sensor_functions;
 mod source;
 mod trust;
 mod types;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use super::vm::inside;
-use crate::policy::{Observation, Outcome, Reading, Sense, TurnSummary};
+use crate::policy::{Observation, Outcome, Sense, TurnSummary};
 
 /// An observation as scripts see it.
 pub(super) fn observation(observation: &Observation) -> Json {
@@ -38,13 +38,6 @@ pub(super) fn sense(sense: &Sense) -> Json {
 pub(super) fn turn(turn: &TurnSummary) -> Json {
     let mut json = plain(turn);
     dress_turn(&mut json, turn);
-    json
-}
-
-/// One sensor's answer as scripts see it.
-pub(super) fn reading(reading: &Reading) -> Json {
-    let mut json = plain(reading);
-    dress_reading(&mut json);
     json
 }
 

@@ -199,11 +199,6 @@ impl Reader {
         Ok(Found { path, name, bytes })
     }
 
-    /// Notes a path, relative to the workspace, that no agent may write, whether it exists or not.
-    pub(super) fn protect(&mut self, path: &str) {
-        self.links.push(self.workspace.join(path));
-    }
-
     /// Paths of all files so far, relative to the workspace: what no agent may write.
     pub(super) fn protected(&self) -> Vec<String> {
         let mut paths: Vec<String> = Vec::new();

@@ -6,9 +6,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use super::CommandResult;
-use crate::mechanism::sensor::Parsed;
-use crate::policy::{Reading, ScriptFunction, Usage};
+use crate::policy::Usage;
 
 /// What a function is told.
 #[derive(Debug, Clone)]
@@ -82,17 +80,4 @@ where
     async fn read(&self, context: FunctionContext) -> anyhow::Result<FunctionReading> {
         self(context).await
     }
-}
-
-/// Functions of a script that belong to its sensors. An error is a broken reading.
-#[async_trait]
-pub trait ScriptFunctions: Send + Sync {
-    /// Counts in a command's output.
-    async fn parse(&self, function: &ScriptFunction, output: &CommandResult) -> anyhow::Result<Parsed>;
-
-    /// Says whether it holds, and why not.
-    async fn check(&self, function: &ScriptFunction) -> anyhow::Result<(bool, Option<String>)>;
-
-    /// What to tell with a failure; `None`: nothing.
-    async fn hint(&self, function: &ScriptFunction, reading: &Reading) -> anyhow::Result<Option<String>>;
 }

@@ -10,7 +10,6 @@ mod functions;
 mod live;
 mod scripted;
 
-use std::sync::Weak;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -21,7 +20,7 @@ use crate::policy::scope::Scope;
 use crate::policy::{AgentSpec, ChangeSummary, CommandSpec, Reading, SensorSpec, TurnSummary};
 
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use functions::{AgentFunction, FunctionContext, FunctionReading, FunctionTurn, ScriptFunctions, SensorFunction};
+pub use functions::{AgentFunction, FunctionContext, FunctionReading, FunctionTurn, SensorFunction};
 pub use live::{LiveParts, LiveWorld};
 pub use scripted::{ScriptedTurn, ScriptedWorld};
 
@@ -144,9 +143,6 @@ pub enum WorldError {
     /// An agent that cannot be started at all.
     #[error("{0}")]
     Agent(String),
-    /// A sensor that cannot be read here at all.
-    #[error("{0}")]
-    Sensor(String),
     /// Host trouble with processes.
     #[error("a process could not be run: {0}")]
     Process(#[source] anyhow::Error),
@@ -214,19 +210,8 @@ pub trait World: Send + Sync {
     /// Runs a sensor's fix command.
     async fn fix(&self, fix: &CommandSpec, cancel: &CancellationToken) -> Result<FixAnswer, WorldError>;
 
-    /// Checks that a sensor can be read on this machine; names what is missing and what to do.
-    async fn check_sensor(&self, _sensor: &SensorSpec) -> Result<(), WorldError> {
-        Ok(())
-    }
-
-    /// Takes the script's functions that sensors name; they are gone when the script's run is over.
-    fn lend(&self, _functions: Weak<dyn ScriptFunctions>) {}
-
-    /// A pass over the sensors is over: services that were started for it are ended, and are gone when it returns.
-    async fn end_pass(&self) {}
-
     /// Reads one sensor. `attempt` is 0 for the reading of a pass; later ones repeat it on the same tree, because it was
-    /// broken or has to be confirmed. Services that it needs are started when they are not up, and stay up until the pass ends.
+    /// broken or has to be confirmed.
     async fn read(&self, sensor: &SensorSpec, attempt: u32, cancel: &CancellationToken) -> Result<Reading, WorldError>;
 
     /// Puts the tree back to how it was when it had this id, without touching the git folder; names what was undone.

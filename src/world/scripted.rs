@@ -331,10 +331,21 @@ impl World for ScriptedWorld {
         };
         let words = failing.map_or_else(|| "no verdict".to_owned(), |n| format!("{n} failing"));
         Ok(Reading {
+            id: sensor.id.clone(),
+            state: reading_state,
             failing,
-            feedback: words.clone(),
+            score: None,
+            items: Vec::new(),
+            fingerprint: words.clone(),
+            summary: words.clone(),
+            feedback: words,
             exit: failing.map(|n| i32::from(n > 0)),
-            ..Reading::new(&sensor.id, reading_state, words.clone(), words)
+            timed_out: false,
+            duration_s: 0.0,
+            output: None,
+            notes: Vec::new(),
+            flaky: false,
+            attribution: None,
         })
     }
 

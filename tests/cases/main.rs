@@ -10,5 +10,4 @@ mod done;
 mod looping;
 mod lua;
 mod proc;
-mod sense;
 mod text;

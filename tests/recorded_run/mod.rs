@@ -126,8 +126,6 @@ pub fn sense(failing: u64, seconds: f64) -> Sense {
         notes: vec![],
         flaky: false,
         attribution: None,
-        total: None,
-        usage: None,
     };
     Sense::combine(tree(failing), vec![reading], Strategy::All, 4096)
 }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Session, shorten};
 use crate::engine::error::EngineError;
 use crate::journal::Event;
-use crate::policy::{Attribution, Reading, ReadingState, Sense, SensorSpec, sensor_waves};
+use crate::policy::{Attribution, Reading, ReadingState, Sense, SensorSpec};
 use crate::world::{Point, World, WorldError};
 
 /// How often a broken sensor is read again before it is believed to be broken.
@@ -61,15 +61,11 @@ impl Session {
         since: &Point,
     ) -> Result<Sense, EngineError> {
         let known: Vec<Option<Reading>> = sensors.iter().map(|sensor| self.memory.find(tree, sensor)).collect();
-        let readings = self.read_unknown(sensors, &known, tree).await;
-        self.world.end_pass().await;
-        let mut readings = readings?;
+        let mut readings = self.read_unknown(sensors, &known).await?;
         self.clean_up(tree, since, &mut readings).await?;
         let doubtful = self.doubtful(sensors, &known, &readings);
         for at in doubtful {
-            let confirmed = self.confirm(&sensors[at], &mut readings[at]).await;
-            self.world.end_pass().await;
-            confirmed?;
+            self.confirm(&sensors[at], &mut readings[at]).await?;
             self.clean_up(tree, since, &mut readings[at..=at]).await?;
         }
         for (sensor, reading) in sensors.iter().zip(&mut readings) {
@@ -80,29 +76,21 @@ impl Session {
         Ok(Sense::combine(tree.to_owned(), readings, self.sensing.strategy, self.sensing.feedback_bytes))
     }
 
-    /// Wave by wave, in each up to `jobs` at a time; the readings stand in the order of the sensors.
     async fn read_unknown(
         &mut self,
         sensors: &[SensorSpec],
         known: &[Option<Reading>],
-        tree: &str,
     ) -> Result<Vec<Reading>, EngineError> {
         let (world, now) = (&self.world, self.interrupts.now());
-        let mut readings: Vec<Option<Reading>> = vec![None; sensors.len()];
-        for wave in sensor_waves(sensors).map_err(|error| EngineError::Misuse(error.to_string()))? {
-            // Made before the first wait: a closure over borrowed sensors that lives across one is not `Send`.
-            let reads: Vec<_> =
-                wave.iter().map(|&at| read_patiently(world, &sensors[at], known[at].clone(), now)).collect();
-            let results: Vec<Result<Reading, WorldError>> =
-                futures_util::stream::iter(reads).buffered(self.sensing.jobs.max(1)).collect().await;
-            for (&at, result) in wave.iter().zip(results) {
-                readings[at] = Some(result?);
-            }
-            if wave.iter().any(|&at| sensors[at].scratch && known[at].is_none()) {
-                world.undo(tree).await?;
-            }
-        }
-        let readings: Vec<Reading> = readings.into_iter().flatten().collect();
+        // Made before the first wait: a closure over borrowed sensors that lives across one is not `Send`.
+        let reads: Vec<_> = sensors
+            .iter()
+            .zip(known)
+            .map(|(sensor, known)| read_patiently(world, sensor, known.clone(), now))
+            .collect();
+        let results: Vec<Result<Reading, WorldError>> =
+            futures_util::stream::iter(reads).buffered(self.sensing.jobs.max(1)).collect().await;
+        let readings = results.into_iter().collect::<Result<Vec<_>, _>>()?;
         self.governor.add_sensor_time(readings.iter().map(|reading| reading.duration_s).sum());
         Ok(readings)
     }

@@ -15,25 +15,9 @@ impl LineCleaner {
     /// Takes the next bytes and calls `each` with every line, or piece of a long line; the flag says whether it ends
     /// there.
     pub(super) fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(&str, bool)) {
-        let mut rest = bytes;
-        while let Some(at) = memchr::memchr(b'\n', rest) {
-            let line = &rest[..at];
-            match as_it_is(line) {
-                Some(line) if self.line.is_empty() && !self.returned => each(line, true),
-                _ => {
-                    self.take(line, each);
-                    self.end_line(each);
-                }
-            }
-            rest = &rest[at + 1..];
-        }
-        self.take(rest, each);
-    }
-
-    /// A part of a line.
-    fn take(&mut self, bytes: &[u8], each: &mut dyn FnMut(&str, bool)) {
         for &byte in bytes {
             match byte {
+                b'\n' => self.end_line(each),
                 b'\r' => self.returned = true,
                 _ => self.put(byte, each),
             }
@@ -68,14 +52,6 @@ impl LineCleaner {
         self.line.clear();
         self.returned = false;
     }
-}
-
-/// Most lines have nothing to clean.
-fn as_it_is(line: &[u8]) -> Option<&str> {
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    // Without a way out of the loop, so that it is done in wide steps.
-    let has_control = line.iter().fold(false, |found, &byte| found | (byte < 0x20 && byte != b'\t') | (byte == 0x7f));
-    if has_control || line.len() > LONGEST_PIECE { None } else { std::str::from_utf8(line).ok() }
 }
 
 fn clean(line: &[u8]) -> String {

@@ -35,22 +35,14 @@ static DOING: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a pattern of this file")
 });
 
-/// What every path that changes has in it.
-const PATHS: [&str; 3] = ["/tmp/", "/dev/shm/", "/var/folders/"];
-
 /// Hexadecimal names shorter than this are words or numbers.
 const SHORTEST_HEX: usize = 12;
 
 /// The line with what changes replaced; `None` when nothing of it counts.
 pub(super) fn normal(line: &str) -> Option<Cow<'_, str>> {
     let line = line.trim_end();
-    if line.trim_start().is_empty() || line.starts_with("   ") && DOING.is_match(line) {
+    if line.trim_start().is_empty() || DOING.is_match(line) {
         return None;
-    }
-    // All that changes has a digit in it, but for paths. Without a way out of the loop, so that it is done in wide steps.
-    let has_digit = line.bytes().fold(false, |found, byte| found | byte.is_ascii_digit());
-    if !has_digit && !PATHS.iter().any(|path| memchr::memmem::find(line.as_bytes(), path.as_bytes()).is_some()) {
-        return Some(Cow::Borrowed(line));
     }
     Some(CHANGING.replace_all(line, |found: &regex::Captures<'_>| {
         let text = &found[0];

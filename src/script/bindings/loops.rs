@@ -6,7 +6,6 @@ use super::objects::{CompleteObject, Functions, LoopObject};
 use super::{Namespace, Shape, Signature, agent, complete::Rule, prompt, sensor};
 use crate::policy::{
     AgentSpec, Breaker, Budget, Callbacks, CommandSpec, CommitSpec, Completion, FenceSpec, LoopSpec, PromptSource,
-    SensorSource, SensorSpec,
 };
 use crate::script::options::tables::LOOP;
 use crate::script::options::{Given, Problems, Record, read_table};
@@ -123,19 +122,7 @@ fn build(shared: &Shared, mut given: Record, problems: &mut Problems) -> Option<
     };
     spec.agents = agents?;
     spec.prompt = source?;
-    if let PromptSource::Text { template, .. } = &spec.prompt {
-        tell_judges(&mut spec.sensors, template);
-    }
     Some(LoopObject { spec, functions, rule })
-}
-
-/// A judge that was not told its task judges by the loop's.
-fn tell_judges(sensors: &mut [SensorSpec], template: &str) {
-    for sensor in sensors {
-        if let SensorSource::Judge(judge) = &mut sensor.source {
-            judge.task.get_or_insert_with(|| template.to_owned());
-        }
-    }
 }
 
 /// Stands in until the agents are known; never part of a loop that is returned.

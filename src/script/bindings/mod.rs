@@ -13,16 +13,13 @@ mod host;
 pub(super) mod input;
 mod iteration;
 mod json;
-mod judge;
 mod log;
 mod loops;
 pub(super) mod objects;
-mod parse;
 mod prompt;
 pub(super) mod run;
 mod sensor;
 mod sensors;
-mod service;
 mod sh;
 mod signature;
 mod versions;
@@ -45,9 +42,6 @@ pub(super) static NAMESPACES: &[&Namespace] = &[
     &prompt::NAMESPACE,
     &sensor::NAMESPACE,
     &sensors::NAMESPACE,
-    &parse::NAMESPACE,
-    &judge::NAMESPACE,
-    &service::NAMESPACE,
     &complete::NAMESPACE,
     &decide::NAMESPACE,
     &sh::NAMESPACE,
@@ -66,10 +60,12 @@ const LATER: &[&str] = &[
     "fs",
     "graph",
     "hash",
+    "judge",
     "memory",
     "network",
     "on",
     "parallel",
+    "parse",
     "ralph",
     "re",
     "replay",

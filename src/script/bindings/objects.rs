@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use mlua::{Function, Lua, MetaMethod, UserData, UserDataFields, UserDataMethods, Value};
 
 use super::complete::Rule;
-use super::{agent, parse, prompt, sensors};
-use crate::policy::{AgentSpec, LoopSpec, Parse, SensorSpec, ServiceSpec, SlotSpec};
+use super::{agent, prompt, sensors};
+use crate::policy::{AgentSpec, LoopSpec, SensorSpec, SlotSpec};
 use crate::script::error::ErrorKind;
 use crate::script::nearest::did_you_mean;
 use crate::script::vm::{Shared, place, show};
@@ -24,17 +24,6 @@ pub(in crate::script) struct SensorObject(pub(in crate::script) SensorSpec);
 /// Sensors that are read together.
 #[derive(Debug, Clone)]
 pub(in crate::script) struct SensorsObject(pub(in crate::script) Vec<SensorSpec>);
-
-/// Who counts in a command's output.
-#[derive(Debug, Clone)]
-pub(in crate::script) struct ParserObject {
-    pub(in crate::script) name: &'static str,
-    pub(in crate::script) parse: Parse,
-}
-
-/// What is started for a pass over sensors.
-#[derive(Debug, Clone)]
-pub(in crate::script) struct ServiceObject(pub(in crate::script) ServiceSpec);
 
 /// A prompt that was read.
 #[derive(Debug, Clone)]
@@ -119,29 +108,6 @@ impl UserData for SensorsObject {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_async_function("sense", sensors::sense);
         closed(methods, "list of sensors", &["sense"], &[]);
-    }
-}
-
-impl UserData for ParserObject {
-    fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
-        fields.add_meta_field(MetaMethod::Type, "parser");
-        fields.add_field_method_get("name", |_, this| Ok(this.name));
-    }
-
-    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        methods.add_meta_method(MetaMethod::Call, parse::call);
-        closed(methods, "parser", &["name"], &[]);
-    }
-}
-
-impl UserData for ServiceObject {
-    fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
-        fields.add_meta_field(MetaMethod::Type, "service");
-        fields.add_field_method_get("id", |_, this| Ok(this.0.id.clone()));
-    }
-
-    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        closed(methods, "service", &["id"], &[]);
     }
 }
 

@@ -4,10 +4,9 @@ use mlua::{Lua, Value};
 
 use super::objects::{SensorsObject, WorkspaceObject};
 use super::{Namespace, Shape, Signature, effect, sensor};
-use crate::policy::sensor_waves;
 use crate::script::error::ErrorKind;
 use crate::script::options::schema::Kind;
-use crate::script::options::sensor_tables::SENSORISH;
+use crate::script::options::tables::SENSORISH;
 use crate::script::options::{Problems, read};
 use crate::script::records;
 use crate::script::vm::{Shared, place, show};
@@ -42,9 +41,6 @@ fn make(lua: &Lua, value: Value) -> mlua::Result<SensorsObject> {
                 format!("is the second sensor named `{}`: give it an id of its own", one.id),
             );
         }
-    }
-    if let Err(error) = sensor_waves(&sensors) {
-        problems.add(&format!("[{}].after", error.at() + 1), error.to_string());
     }
     problems.into_result("ln.sensors", place::of_caller(lua, &shared.texts)).map_err(|raised| raised.into_lua())?;
     Ok(SensorsObject(sensors))

@@ -9,7 +9,6 @@ pub(super) mod given;
 pub(super) mod problem;
 mod reader;
 pub(super) mod schema;
-pub(super) mod sensor_tables;
 pub(super) mod tables;
 mod unknown;
 
@@ -24,15 +23,11 @@ use schema::Object;
 
 /// Whether a userdata is what the named constructor made.
 fn is_made(data: &mlua::AnyUserData, object: Object) -> bool {
-    use super::bindings::objects::{
-        AgentObject, CompleteObject, ParserObject, PromptObject, SensorObject, ServiceObject,
-    };
+    use super::bindings::objects::{AgentObject, CompleteObject, PromptObject, SensorObject};
     match object {
         Object::Agent => data.is::<AgentObject>(),
         Object::Prompt => data.is::<PromptObject>(),
         Object::Sensor => data.is::<SensorObject>(),
         Object::Complete => data.is::<CompleteObject>(),
-        Object::Parser => data.is::<ParserObject>(),
-        Object::Service => data.is::<ServiceObject>(),
     }
 }

@@ -46,8 +46,6 @@ pub(in crate::script) enum Object {
     Prompt,
     Sensor,
     Complete,
-    Parser,
-    Service,
 }
 
 impl Object {
@@ -58,8 +56,6 @@ impl Object {
             Object::Prompt => "Prompt",
             Object::Sensor => "Sensor",
             Object::Complete => "Complete",
-            Object::Parser => "Parser",
-            Object::Service => "Service",
         }
     }
 
@@ -69,8 +65,6 @@ impl Object {
             Object::Prompt => "ln.prompt \"PROMPT.md\"",
             Object::Sensor => "ln.sensor{ \"cargo test\" }",
             Object::Complete => "ln.complete.sentinel \"RALPH COMPLETE\"",
-            Object::Parser => "ln.parse, like ln.parse.tap",
-            Object::Service => "ln.service{ run = \"npm start\" }",
         }
     }
 }

@@ -5,7 +5,6 @@ use super::schema::Kind::{
     Object as Made, PositiveNumber, Table, Text,
 };
 use super::schema::{Field, Kind, Object, TableSchema, field};
-use super::sensor_tables::{JUDGE, METRIC, PATTERN, PICTURE, READY, SENSOR, SENSORISH, SERVICE};
 
 const COUNT: Kind = Integer { min: 1, max: u32::MAX as u64 };
 const TEXTS: Kind = List(&Text);
@@ -154,6 +153,37 @@ pub(in crate::script) static AGENT_WITH: TableSchema = TableSchema {
     later: &[],
     instead: &[],
 };
+
+/// `ln.sensor{…}`
+pub(in crate::script) static SENSOR: TableSchema = TableSchema {
+    class: "SensorOpts",
+    written: "ln.sensor{ \"cargo test\", timeout = \"10m\" }",
+    doc: "A check: exit code 0 is passed; 126, 127 and signals are broken; all else is failed. One string is a line for the shell, several are words.",
+    list: Some((Text, "a line for the shell, or program and arguments")),
+    fields: &[
+        field("id", Text, "name, unique in its loop; without it the command itself"),
+        field("fix", Command, "runs after the fence and before the checks; what it changes is fenced too"),
+        field("timeout", Duration, "time that it may take; all its processes end with it").default("\"10m\""),
+        field("silence", Duration, "time that it may be without a byte of output"),
+        field("timeout_is", Choice(&["failed", "broken"]), "what a timeout means").default("\"failed\""),
+        field("cwd", Text, "folder to run in, relative to the root"),
+        field("env", Map(&AnyText), "added to the environment"),
+        field("confirm", COUNT, "how often a result must come out the same before it rolls back or completes; 1: once")
+            .default("2"),
+        field("cache", Bool, "false: read again even where the same tree was read before").default("true"),
+    ],
+    later: &["parse", "check", "description", "after", "score", "match"],
+    instead: &[
+        ("cmd", "the command itself, first: ln.sensor{ \"cargo test\" }"),
+        ("command", "the command itself, first: ln.sensor{ \"cargo test\" }"),
+        ("comand", "the command itself, first: ln.sensor{ \"cargo test\" }"),
+        ("run", "the command itself, first: ln.sensor{ \"cargo test\" }"),
+        ("name", "id"),
+    ],
+};
+
+/// What may stand where a sensor is wanted.
+pub(in crate::script) static SENSORISH: Kind = Either(&[Text, Made(Object::Sensor), Table(&SENSOR)]);
 
 /// `slots = { plan = {…} }` of a prompt
 pub(in crate::script) static SLOT: TableSchema = TableSchema {
@@ -343,12 +373,6 @@ pub(in crate::script) static TABLES: &[&TableSchema] = &[
     &AGENT,
     &AGENT_WITH,
     &SENSOR,
-    &PATTERN,
-    &JUDGE,
-    &METRIC,
-    &PICTURE,
-    &READY,
-    &SERVICE,
     &SH,
     &SLOT,
     &PROMPT,

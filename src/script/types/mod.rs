@@ -11,8 +11,7 @@ mod tests;
 
 use super::bindings::{NAMESPACES, Namespace, Shape, Signature, What};
 use super::options::schema::{Field, TableSchema};
-use super::options::sensor_tables::SENSORISH;
-use super::options::tables::TABLES;
+use super::options::tables::{SENSORISH, TABLES};
 
 /// The annotations, as `lunation types` writes them.
 pub fn annotations() -> String {

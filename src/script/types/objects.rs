@@ -54,20 +54,6 @@ pub(super) static OBJECTS: &[Object] = &[
         )],
     },
     Object {
-        class: "Parser",
-        parent: None,
-        doc: "Who counts in a command's output: for `parse` of a sensor, and to be called with what ln.sh returned, or with text.\n---@overload fun(out: string|lunation.CmdResult): lunation.Parsed",
-        fields: &[("name", "string", "the format")],
-        methods: &[],
-    },
-    Object {
-        class: "Service",
-        parent: None,
-        doc: "What is started for a pass over sensors.",
-        fields: &[("id", "string", "its name")],
-        methods: &[],
-    },
-    Object {
         class: "Prompt",
         parent: None,
         doc: "A prompt that was read from a file.",

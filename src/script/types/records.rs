@@ -55,7 +55,6 @@ pub(super) static RECORDS: &[Record] = &[
             ("ok", "boolean", "the check holds"),
             ("state", "\"passed\"|\"failed\"|\"broken\"", "broken says nothing about the work"),
             ("failing", "integer?", "failing items; 1 or 0 where no report tells; nil when broken"),
-            ("total", "integer?", "items that were run, where a report tells; nil: nobody counted"),
             ("score", "number", "higher is better; 0 where the sensor gives none"),
             ("items", "string[]", "names of failing items where a report tells"),
             ("fingerprint", "string", "equal for equal results; constant when it timed out"),
@@ -76,7 +75,6 @@ pub(super) static RECORDS: &[Record] = &[
                 "\"clean\"|\"regressed\"|\"baseline_broken\"|\"fixed_baseline\"|nil",
                 "how it stands against the reading before iteration 1",
             ),
-            ("usage", "lunation.TurnUsage", "what a judge used; nil for other sensors"),
         ],
     },
     Record {
@@ -162,17 +160,6 @@ pub(super) static RECORDS: &[Record] = &[
             ("left", "lunation.Left", "what remains of the budget"),
             ("history", "lunation.HistoryEntry[]", "oldest first, at most the last 200"),
             ("seen", "string[]", "fingerprints of results so far, at most the last 200"),
-        ],
-    },
-    Record {
-        class: "Parsed",
-        doc: "What a parser counted; a function that is a parser returns any part of it.",
-        fields: &[
-            ("failing", "integer?", "failing items; without it the exit code says"),
-            ("total", "integer?", "all items that were run"),
-            ("score", "number?", "higher is better"),
-            ("summary", "string?", "one line"),
-            ("items", "string[]?", "names of failing items"),
         ],
     },
     Record {

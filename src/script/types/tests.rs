@@ -127,8 +127,6 @@ fn reading() -> Reading {
         notes: vec![],
         flaky: false,
         attribution: None,
-        total: None,
-        usage: None,
     }
 }
 

@@ -3,13 +3,11 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mlua::{Function, Lua};
+use mlua::Lua;
 
 use super::limits::Limits;
 use super::options::VmOptions;
-use super::place;
 use crate::engine::Run;
-use crate::policy::ScriptFunction;
 use crate::script::error::{ScriptError, Texts};
 use crate::script::source::Reader;
 
@@ -49,8 +47,6 @@ pub(in crate::script) struct Shared {
     phase: Mutex<Phase>,
     reader: Mutex<Option<Reader>>,
     runtime: Mutex<Option<tokio::runtime::Handle>>,
-    /// Functions that sensors name by their number, from 1.
-    functions: Mutex<Vec<Function>>,
 }
 
 impl Shared {
@@ -63,7 +59,6 @@ impl Shared {
             phase: Mutex::new(Phase::Idle),
             reader: Mutex::new(None),
             runtime: Mutex::new(None),
-            functions: Mutex::new(Vec::new()),
         }
     }
 
@@ -85,20 +80,6 @@ impl Shared {
 
     pub(in crate::script) fn reader(&self) -> MutexGuard<'_, Option<Reader>> {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Keeps a function that a sensor names; its number is its data.
-    pub(in crate::script) fn keep(&self, function: Function) -> ScriptFunction {
-        let place = place::of_function(&function, &self.texts).map_or_else(String::new, |place| place.to_string());
-        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
-        functions.push(function);
-        ScriptFunction { number: u32::try_from(functions.len()).unwrap_or(u32::MAX), place }
-    }
-
-    /// The function of this number.
-    pub(in crate::script) fn kept(&self, number: u32) -> Option<Function> {
-        let functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
-        functions.get((number as usize).checked_sub(1)?).cloned()
     }
 
     /// A line of the script's own: to the run's record when one is on, else to the host's sink.

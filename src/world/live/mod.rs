@@ -5,16 +5,13 @@
 //! a script that never yields cannot stall a budget or a reaper.
 
 mod commands;
-mod judge;
 mod repository;
-mod sensing;
-mod services;
 mod turns;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -22,7 +19,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio_util::sync::CancellationToken;
 
-use super::functions::{AgentFunction, FunctionContext, ScriptFunctions, SensorFunction};
+use super::functions::{AgentFunction, FunctionContext, SensorFunction};
 use super::{
     Clock, CommandResult, Committed, FixAnswer, GitQuestion, Point, Restored, TurnAnswer, TurnAsk, World, WorldError,
 };
@@ -30,7 +27,7 @@ use crate::journal::Journal;
 use crate::mechanism::process::Processes;
 use crate::mechanism::repo::Workspace;
 use crate::policy::scope::Scope;
-use crate::policy::{AgentSpec, ChangeSummary, CommandSpec, Reading, SensorSpec};
+use crate::policy::{AgentSpec, ChangeSummary, CommandSpec, Reading, SensorSource, SensorSpec};
 
 /// What the live world works with.
 pub struct LiveParts {
@@ -75,14 +72,6 @@ pub struct LiveWorld {
     clock: Arc<dyn Clock>,
     runtime: tokio::runtime::Handle,
     launches: std::sync::atomic::AtomicU64,
-    /// The tree that the run found.
-    start: OnceLock<String>,
-    /// What the last turn was asked, for judges.
-    last_prompt: Mutex<Option<String>>,
-    functions: Mutex<Option<Weak<dyn ScriptFunctions>>>,
-    /// How many items each sensor ran so far, at most.
-    ran: Mutex<BTreeMap<String, u64>>,
-    services: tokio::sync::Mutex<BTreeMap<String, services::Running>>,
 }
 
 impl LiveWorld {
@@ -102,11 +91,6 @@ impl LiveWorld {
             clock: parts.clock,
             runtime: parts.runtime,
             launches: std::sync::atomic::AtomicU64::new(0),
-            start: OnceLock::new(),
-            last_prompt: Mutex::new(None),
-            functions: Mutex::new(None),
-            ran: Mutex::new(BTreeMap::new()),
-            services: tokio::sync::Mutex::new(BTreeMap::new()),
         }
     }
 
@@ -189,7 +173,6 @@ impl World for LiveWorld {
     }
 
     async fn turn(&self, ask: TurnAsk, cancel: &CancellationToken) -> Result<TurnAnswer, WorldError> {
-        *self.last_prompt.lock().unwrap_or_else(PoisonError::into_inner) = Some(ask.prompt.clone());
         self.take_turn(ask, cancel).await
     }
 
@@ -219,19 +202,10 @@ impl World for LiveWorld {
         _attempt: u32,
         cancel: &CancellationToken,
     ) -> Result<Reading, WorldError> {
-        self.read_sensor(sensor, cancel).await
-    }
-
-    async fn check_sensor(&self, sensor: &SensorSpec) -> Result<(), WorldError> {
-        self.check_sensor_now(sensor)
-    }
-
-    fn lend(&self, functions: Weak<dyn ScriptFunctions>) {
-        *self.functions.lock().unwrap_or_else(PoisonError::into_inner) = Some(functions);
-    }
-
-    async fn end_pass(&self) {
-        self.end_services().await;
+        match &sensor.source {
+            SensorSource::Command(command) => self.read_command(sensor, command, cancel).await,
+            SensorSource::Function(name) => self.read_function(sensor, name, cancel).await,
+        }
     }
 
     async fn undo(&self, tree: &str) -> Result<Vec<String>, WorldError> {

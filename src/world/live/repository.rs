@@ -25,26 +25,10 @@ impl LiveWorld {
 
     pub(super) async fn take_checkpoint(&self, iteration: u32) -> Result<Point, WorldError> {
         let run = self.run.clone();
-        let point = self
-            .on_workspace("captured", move |workspace| {
-                let checkpoint = workspace.checkpoint()?;
-                workspace.begin_intent(&run, &format!("iteration {iteration}"), &checkpoint)?;
-                Ok(Point { id: checkpoint.id, tree: checkpoint.tree.to_string() })
-            })
-            .await?;
-        self.start.get_or_init(|| point.tree.clone());
-        Ok(point)
-    }
-
-    /// Everything that changed since the run began, as a patch.
-    pub(super) async fn whole_change(&self) -> Result<String, WorldError> {
-        let start = self.start.get().cloned();
-        self.on_workspace("compared", move |workspace| {
-            let now = workspace.tree()?;
-            match start.and_then(|start| start.parse::<TreeId>().ok()) {
-                Some(start) => Ok(workspace.diff(&start, &now)?.text),
-                None => Ok(String::new()),
-            }
+        self.on_workspace("captured", move |workspace| {
+            let checkpoint = workspace.checkpoint()?;
+            workspace.begin_intent(&run, &format!("iteration {iteration}"), &checkpoint)?;
+            Ok(Point { id: checkpoint.id, tree: checkpoint.tree.to_string() })
         })
         .await
     }

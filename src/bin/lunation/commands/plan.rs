@@ -122,24 +122,7 @@ fn of_sensors(sensors: &[SensorSpec], jobs: u32) -> Vec<String> {
     for sensor in sensors {
         let (what, limit) = match &sensor.source {
             SensorSource::Command(command) => (clean(&command.line.show()), show_duration(command.timeout)),
-            SensorSource::Function(name) => (format!("function {}", clean(name)), "10m".into()),
-            SensorSource::Check(function) => (format!("check at {}", clean(&function.place)), "no limit".into()),
-            SensorSource::Judge(judge) => (
-                format!(
-                    "{} judges by {}, at least {}",
-                    clean(&judge.agent.label()),
-                    clean(&judge.rubric_file),
-                    judge.threshold
-                ),
-                show_duration(judge.agent.timeout),
-            ),
-            SensorSource::Metric(metric) => {
-                (format!("{} {}", clean(&metric.query), metric.assert), show_duration(metric.timeout))
-            }
-            SensorSource::Picture(picture) => (
-                format!("{} looks like {}", clean(&picture.actual), clean(&picture.golden)),
-                picture.take.as_ref().map_or_else(|| "no limit".into(), |take| show_duration(take.timeout)),
-            ),
+            SensorSource::Function(name) => (format!("function {}", clean(name)), "no limit".into()),
         };
         let name = if lines.is_empty() { "sensors" } else { "" };
         let id = if sensor.id == what { String::new() } else { format!("{}: ", clean(&sensor.id)) };
