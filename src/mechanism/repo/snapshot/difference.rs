@@ -92,6 +92,15 @@ fn compare(old: Option<&Arc<Folder>>, new: Option<&Arc<Folder>>, path: &[u8], ou
 }
 
 fn one(path: &[u8], old: Option<&Node>, new: Option<&Node>, out: &mut Vec<Delta>) {
+    if let (Some(old), Some(new)) = (old, new)
+        && !old.is_watched()
+        && new.is_watched()
+        && old.stands_for_folder() != new.stands_for_folder()
+    {
+        // two things of one name: what git ignored is gone, and something else came
+        one(path, Some(old), None, out);
+        return one(path, None, Some(new), out);
+    }
     if differs(old, new) {
         out.push(Delta { path: path.to_vec(), old: old.cloned(), new: new.cloned() });
     }

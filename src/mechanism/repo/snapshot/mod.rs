@@ -163,6 +163,11 @@ impl Node {
         self.mode() & stamp::TYPE_MASK == stamp::FOLDER
     }
 
+    /// Is it a folder, looked into or not?
+    pub(crate) fn stands_for_folder(&self) -> bool {
+        matches!(self, Node::Ignored { folder: true, .. }) || self.is_folder()
+    }
+
     pub(crate) fn is_kept(&self) -> bool {
         matches!(self, Node::File(File { kept: true, .. }) | Node::Kept(_))
     }

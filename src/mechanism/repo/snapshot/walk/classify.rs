@@ -51,6 +51,8 @@ impl Hands<'_, '_> {
             }
             let is_folder = kind == FileType::Directory;
             let in_base = place.base.as_ref().and_then(|base| base.get(name)).map(|entry| &entry.node);
+            // an ignored folder that became a file or link, or the other way round, is something new
+            let in_base = in_base.filter(|node| node.is_watched() || node.stands_for_folder() == is_folder);
             if let Some(Node::Ignored { .. }) = in_base {
                 return Ok(entry(None, Node::Ignored { ino, folder: is_folder }, true));
             }
@@ -100,11 +102,7 @@ impl Hands<'_, '_> {
             return Verdict::default();
         }
         if let Some(Entry { verdict: Some(verdict), node, .. }) = old {
-            let was_folder = match node {
-                Node::Ignored { folder, .. } => *folder,
-                other => other.is_folder(),
-            };
-            if was_folder == is_folder {
+            if node.stands_for_folder() == is_folder {
                 return *verdict;
             }
         }
