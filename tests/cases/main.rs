@@ -7,8 +7,11 @@
 mod scene;
 
 mod done;
+mod fence;
+mod git;
 mod looping;
 mod lua;
 mod proc;
 mod sense;
+mod state;
 mod text;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::LiveWorld;
+use crate::journal::Event;
 use crate::mechanism::repo::{Checkpoint, Head, Identity, RepoError, TreeId, Workspace};
 use crate::policy::scope::Scope;
 use crate::policy::{ChangeSummary, MOST_PATHS};
@@ -25,15 +26,25 @@ impl LiveWorld {
 
     pub(super) async fn take_checkpoint(&self, iteration: u32) -> Result<Point, WorldError> {
         let run = self.run.clone();
-        let point = self
+        let checkpoint = self
             .on_workspace("captured", move |workspace| {
                 let checkpoint = workspace.checkpoint()?;
                 workspace.begin_intent(&run, &format!("iteration {iteration}"), &checkpoint)?;
-                Ok(Point { id: checkpoint.id, tree: checkpoint.tree.to_string() })
+                Ok(checkpoint)
             })
             .await?;
+        for cleared in &checkpoint.cleared {
+            self.note(format!("before iteration {iteration}: {cleared}"))?;
+        }
+        let point = Point { id: checkpoint.id, tree: checkpoint.tree.to_string() };
         self.start.get_or_init(|| point.tree.clone());
         Ok(point)
+    }
+
+    /// A remark for the record.
+    fn note(&self, text: String) -> Result<(), WorldError> {
+        let event = Event::Noted { level: "warn".into(), text };
+        self.journal.append("", &event).map_err(super::journal_error)
     }
 
     /// Everything that changed since the run began, as a patch.
@@ -51,16 +62,22 @@ impl LiveWorld {
 
     pub(super) async fn put_git_folder_back(&self, since: &Point) -> Result<Vec<String>, WorldError> {
         let id = since.id.clone();
-        let undone = self
+        let (report, store) = self
             .on_workspace("guarded", move |workspace| {
                 let checkpoint = workspace.load(&id)?;
-                let report = workspace.guard(&checkpoint)?;
-                Ok(report.undone.iter().map(ToString::to_string).collect())
+                Ok((workspace.guard(&checkpoint)?, workspace.state().join("store")))
             })
             .await?;
+        let undone = report.undone.iter().map(ToString::to_string).collect();
         // The record lives in the git folder: what an agent removed of it comes back with the rest.
         let journal = self.journal.clone();
         self.blocking(move || journal.repair().map_err(super::journal_error)).await?;
+        if let Some(displaced) = report.displaced {
+            self.note(format!(
+                "the git folder as it was found is kept: git --git-dir={} show {displaced}:files",
+                store.display()
+            ))?;
+        }
         Ok(undone)
     }
 
@@ -90,7 +107,7 @@ impl LiveWorld {
         let (mut summary, text) = self
             .on_workspace("compared", move |workspace| {
                 let checkpoint = workspace.load(&id)?;
-                let changes = workspace.changes(&checkpoint)?;
+                let changes = workspace.changes_after_fence(&checkpoint)?;
                 let mut summary = ChangeSummary {
                     empty: changes.is_empty(),
                     file_count: changes.paths.len() as u64,

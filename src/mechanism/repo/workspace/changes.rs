@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-use super::super::checkpoint::Checkpoint;
+use super::super::checkpoint::{Captured, Checkpoint};
 use super::super::error::RepoError;
 use super::super::object::{ObjectId, TreeId};
 use super::super::path::TreePath;
@@ -112,6 +112,24 @@ impl Workspace {
     pub fn changes(&mut self, since: &Checkpoint) -> Result<Changes, RepoError> {
         let base = self.captured(&since.id)?;
         let root = self.look(Some(&base.work.root))?;
+        self.compared(&base, root)
+    }
+
+    /// The same, right after the fence: of the tree as the fence saw that it had left it, without another look. What a
+    /// person changes between the two shows at the next checkpoint.
+    ///
+    /// # Errors
+    /// As [`Workspace::changes`].
+    pub fn changes_after_fence(&mut self, since: &Checkpoint) -> Result<Changes, RepoError> {
+        let base = self.captured(&since.id)?;
+        let root = match self.fenced.take() {
+            Some((id, root)) if id == since.id => root,
+            _ => self.look(Some(&base.work.root))?,
+        };
+        self.compared(&base, root)
+    }
+
+    fn compared(&mut self, base: &Captured, root: Arc<Folder>) -> Result<Changes, RepoError> {
         let (now, _) = self.remember(&root)?;
         let deltas = difference(&base.work.root, &root);
         let mut left_alone = left_alone(&root);

@@ -55,12 +55,14 @@ impl Workspace {
         })?;
         let mut fenced: BTreeMap<Vec<u8>, ChangeKind> = BTreeMap::new();
         let mut conflicts = Vec::new();
+        let mut left = None;
         for _ in 0..MOST_ROUNDS {
             let root = self.look(Some(&base.work.root))?;
             let deltas = difference(&base.work.root, &root);
             let denied = denied(&deltas, scope);
             if denied.is_empty() {
                 conflicts.clear();
+                left = Some(root);
                 break;
             }
             let folder = self.open_root()?;
@@ -75,6 +77,7 @@ impl Workspace {
                 break;
             }
         }
+        self.fenced = left.map(|root| (since.id.clone(), root));
         for conflict in &conflicts {
             fenced.remove(conflict.path.as_bytes());
         }

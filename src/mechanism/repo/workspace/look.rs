@@ -22,6 +22,7 @@ const MOST_RULES: u64 = 4 << 20;
 impl Workspace {
     /// Looks at the working tree. `base`: the capture that it will be compared with.
     pub(super) fn look(&mut self, base: Option<&Arc<Folder>>) -> Result<Arc<Folder>, RepoError> {
+        self.fenced = None;
         let folder = self.open_root()?;
         let (_, now) = self.excludes()?;
         let start = self.start.clone();

@@ -25,6 +25,7 @@ pub use restore::RestoreReport;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::checkpoint::{self, Captured, Checkpoint, Places};
 use super::discover::Repository;
@@ -39,6 +40,8 @@ use super::store::{AreaState, Store, private_folder, short_name};
 
 /// Captures that are kept in memory; they share all that did not change.
 const MOST_REMEMBERED: usize = 16;
+/// How often the last look is kept on disk while a run goes on. A run that is killed loses only time by it.
+const SAVED_EVERY: Duration = Duration::from_secs(30);
 
 /// A checkout under watch.
 #[derive(Debug)]
@@ -50,6 +53,9 @@ pub struct Workspace {
     /// the last look at the working tree, and the one that is on disk
     look: Option<Arc<Folder>>,
     saved: Option<Arc<Folder>>,
+    saved_at: Option<Instant>,
+    /// the tree as the last fence left it, since that checkpoint; taken by the comparison that follows
+    fenced: Option<(String, Arc<Folder>)>,
     /// the last look at each git folder
     git_looks: HashMap<PathBuf, Arc<Folder>>,
     areas: HashMap<PathBuf, AreaState>,
@@ -70,6 +76,16 @@ struct Start {
     chain: Chain,
 }
 
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        // what the look needs is in the store, or the look is as good as none at the next start
+        let kept = self.store.flush().and_then(|()| self.save_look(true));
+        if let Err(error) = kept {
+            tracing::warn!(%error, "the last look at the tree could not be kept; the next run starts with a longer one");
+        }
+    }
+}
+
 impl Workspace {
     /// Opens a checkout.
     ///
@@ -84,6 +100,8 @@ impl Workspace {
         let mut workspace = Workspace {
             look: None,
             saved: None,
+            saved_at: None,
+            fenced: None,
             repository,
             state: state.to_path_buf(),
             options,
@@ -156,7 +174,7 @@ impl Workspace {
             self.start = Some(Start { id: id.clone(), root, chain });
         }
         self.keep_captured(&id, Arc::new(captured));
-        self.save_look()?;
+        self.save_look(false)?;
         Ok(Checkpoint { id, tree, cleared })
     }
 
@@ -270,13 +288,17 @@ impl Workspace {
         self.state.join(format!("look-{}", short_name(self.repository.root())))
     }
 
-    fn save_look(&mut self) -> Result<(), RepoError> {
+    /// Keeps the last look on disk for the next run: at first, then now and then, and in the end.
+    fn save_look(&mut self, in_the_end: bool) -> Result<(), RepoError> {
         let Some(look) = &self.look else { return Ok(()) };
-        if self.saved.as_ref().is_some_and(|saved| Arc::ptr_eq(saved, look)) {
+        let is_saved = self.saved.as_ref().is_some_and(|saved| Arc::ptr_eq(saved, look));
+        let is_fresh = self.saved_at.is_some_and(|at| at.elapsed() < SAVED_EVERY);
+        if is_saved || (is_fresh && !in_the_end) {
             return Ok(());
         }
         save_cache(&self.cache_file(), &self.store.mark()?, look)?;
         self.saved = Some(look.clone());
+        self.saved_at = Some(Instant::now());
         Ok(())
     }
 }
