@@ -101,10 +101,10 @@ impl Hands<'_, '_> {
         if self.shared.watch_ignored || self.shared.profile == Profile::GitFolder {
             return Verdict::default();
         }
-        if let Some(Entry { verdict: Some(verdict), node, .. }) = old {
-            if node.stands_for_folder() == is_folder {
-                return *verdict;
-            }
+        if let Some(Entry { verdict: Some(verdict), node, .. }) = old
+            && node.stands_for_folder() == is_folder
+        {
+            return *verdict;
         }
         Verdict {
             ignored_now: place.now.ignores(path, is_folder),
