@@ -95,6 +95,7 @@ fn one(path: &[u8], old: Option<&Node>, new: Option<&Node>, out: &mut Vec<Delta>
     if let (Some(old), Some(new)) = (old, new)
         && !old.is_watched()
         && new.is_watched()
+        && !matches!(new, Node::Left { .. })
         && old.stands_for_folder() != new.stands_for_folder()
     {
         // two things of one name: what git ignored is gone, and something else came
