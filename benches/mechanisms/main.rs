@@ -5,6 +5,7 @@
 //! noisy. The exit code is 1 when a requirement is missed.
 
 mod processes;
+mod repository;
 mod table;
 
 use std::process::ExitCode;
@@ -18,7 +19,8 @@ struct Group {
     run: fn() -> anyhow::Result<Vec<Row>>,
 }
 
-const GROUPS: &[Group] = &[Group { option: "--processes", run: processes::run }];
+const GROUPS: &[Group] =
+    &[Group { option: "--processes", run: processes::run }, Group { option: "--repository", run: repository::run }];
 
 fn main() -> anyhow::Result<ExitCode> {
     lunation::enter_warden_if_asked();
